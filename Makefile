@@ -1,0 +1,42 @@
+# Every target that needs Python builds its own virtual environment first.
+#   make test PYTHON=python3.12      another interpreter (with a VENV of its own)
+#   make test VENV=/tmp/sketch-venv  another place for the environment
+#   make test JOBS=8                 more test processes
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.sketchmeans-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help test lint demo bench clean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
+
+test: lint  ## Lint, check types, run the tests and the doctests
+	$(BIN)/python -m pytest -q -n $(JOBS)
+
+lint: $(STAMP)  ## Check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+demo: $(STAMP)  ## Run the quickstart: a table and a picture
+	$(BIN)/python examples/quickstart.py
+
+bench: $(STAMP)  ## Run the benchmarks against scikit-learn (minutes)
+	$(BIN)/python -m benchmarks.fit
+
+clean:  ## Remove .venv, caches and build products
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is written last, so an interrupted set-up starts again.
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@

@@ -1,0 +1,35 @@
+"""k-means and kernel k-means on millions of points through provably good sketches."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sketchmeans.cluster import KernelKMeans, NystromKMeans
+    from sketchmeans.kernels import Kernel
+    from sketchmeans.landmarks import Landmarks
+
+__all__ = ["Kernel", "KernelKMeans", "Landmarks", "NystromKMeans", "__version__"]
+
+__version__ = version("sketchmeans")
+
+#: Public names and where they live.  They load on first use, because the import of
+#: scikit-learn takes longer than most commands.
+_HOMES = {
+    "Kernel": "kernels",
+    "KernelKMeans": "cluster",
+    "Landmarks": "landmarks",
+    "NystromKMeans": "cluster",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

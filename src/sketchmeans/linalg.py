@@ -1,0 +1,152 @@
+"""Pseudo-inverses of kernel matrices; every numerical tolerance lives here.
+
+The landmark matrix ``K = k(Z, Z)`` is positive semi-definite and often close to
+singular: smooth kernels have fast decaying spectra and data repeat rows.  A
+centroid in the span of the landmarks needs ``M = K⁺``, cut where the eigenvalues
+drown in rounding.  Small eigenvalues are truncated and never lifted by jitter,
+because ``‖c‖² = b̄ᵀ M b̄`` holds only if ``M K M = M``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_solve, cholesky, eigh
+
+Array = npt.NDArray[Any]
+
+#: Two squared distances closer than this times the scale of the kernel are a tie.
+TIE_TOLERANCE = 1e-9
+
+#: Squared distances below this many roundings of the kernel's scale count as zero.
+ZERO_DISTANCE_ROUNDINGS = 32.0
+
+#: Inverse-iteration steps that find the smallest eigenvalue to within a factor of 2.
+_POWER_STEPS = 12
+
+
+def relative_cut(n: int, dtype: npt.DTypeLike) -> float:
+    """Return the share of the largest eigenvalue below which eigenvalues are noise.
+
+    ``K`` itself is computed in float64, which is exact to about ``n`` roundings;
+    it multiplies kernel blocks in `dtype`, whose one rounding, divided by the root
+    of a smaller eigenvalue, would outgrow the quantity it perturbs.
+    """
+    eps64 = float(np.finfo(np.float64).eps)
+    return max(float(np.finfo(np.dtype(dtype)).eps), 10.0 * n * eps64)
+
+
+class PseudoInverse(Protocol):
+    """``M = K⁺`` of a symmetric positive semi-definite matrix."""
+
+    rank: int
+
+    def solve(self, rhs: Array) -> Array:
+        """Return ``M @ rhs``."""
+        ...
+
+    def root(self) -> Array:
+        """Return ``R`` (n × rank) with ``R Rᵀ = M``."""
+        ...
+
+
+class CholeskyInverse:
+    """``M = (L Lᵀ)⁻¹`` where every eigenvalue is well above the noise."""
+
+    def __init__(self, lower: Array) -> None:
+        self.lower = lower
+        self.rank = len(lower)
+
+    def solve(self, rhs: Array) -> Array:
+        return np.asarray(cho_solve((self.lower, True), rhs, check_finite=False))
+
+    def root(self) -> Array:
+        # Lᵀ R = I gives R Rᵀ = (L Lᵀ)⁻¹.
+        from scipy.linalg import solve_triangular
+
+        return np.asarray(
+            solve_triangular(
+                self.lower, np.eye(self.rank), lower=True, trans="T", check_finite=False
+            )
+        )
+
+
+class EigenInverse:
+    """``M = U_r Λ_r⁻¹ U_rᵀ`` over the eigenvalues that stand above the noise."""
+
+    def __init__(self, values: Array, vectors: Array) -> None:
+        self._root = vectors / np.sqrt(values)
+        self.rank = len(values)
+
+    def solve(self, rhs: Array) -> Array:
+        return np.asarray(self._root @ (self._root.T @ rhs))
+
+    def root(self) -> Array:
+        return self._root
+
+
+def pseudo_inverse(
+    K: Array, *, dtype: npt.DTypeLike = np.float64, rank: int | None = None
+) -> PseudoInverse:
+    """Return the truncated inverse of a positive semi-definite matrix.
+
+    Cholesky (n³/3) serves when every eigenvalue is above the cut; else, or when
+    a lower `rank` is asked for, the eigendecomposition (about 9n³) truncates.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Symmetric, float64.  Left as it is.
+    dtype : dtype
+        The type of the kernel blocks that ``M`` will multiply.
+    rank : int, optional
+        Keep at most this many of the largest eigenvalues.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> K = np.array([[2.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
+    >>> M = pseudo_inverse(K)
+    >>> M.rank
+    2
+    """
+    n = len(K)
+    cut = relative_cut(n, dtype)
+    if rank is None or rank >= n:
+        factor = _well_conditioned_cholesky(K, cut)
+        if factor is not None:
+            return CholeskyInverse(factor)
+    values, vectors = eigh(K, driver="evd" if n < 512 else "evr", check_finite=False)
+    keep = values > cut * max(values[-1], 0.0)
+    if rank is not None:
+        keep[: max(n - rank, 0)] = False
+    return EigenInverse(values[keep], vectors[:, keep])
+
+
+def _well_conditioned_cholesky(K: Array, cut: float) -> Array | None:
+    """Return the lower factor of `K`, or None where an eigenvalue is near the cut."""
+    try:
+        lower = cholesky(K, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    # Fixed start vectors: the same matrix always takes the same route.
+    generator = np.random.default_rng(0)
+    largest = _rayleigh(lambda v: K @ v, generator.standard_normal(len(K)))
+    smallest = 1.0 / _rayleigh(
+        lambda v: cho_solve((lower, True), v, check_finite=False),
+        generator.standard_normal(len(K)),
+    )
+    return lower if smallest > 2.0 * cut * largest else None
+
+
+def _rayleigh(apply: Any, vector: Array) -> float:
+    """Return the largest eigenvalue of `apply`, from below, by power iteration."""
+    norm = float(np.linalg.norm(vector))
+    for _ in range(_POWER_STEPS):
+        vector = apply(vector / norm)
+        norm = float(np.linalg.norm(vector))
+        if not 0.0 < norm < np.inf:
+            return np.inf if norm else float(np.finfo(float).tiny)
+    return norm

@@ -1,0 +1,201 @@
+"""Lloyd's algorithm: the loop, for several restarts at once.
+
+The loop asks an engine to assign rows to centres and to move the centres to the
+means.  Engines differ in where rows live: `blocks.BlockEngine` streams blocks of
+coordinates, `gram.GramEngine` works on a Gram matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from sketchmeans.linalg import Array
+
+
+@dataclass(frozen=True)
+class Centers:
+    """Centroids ``c = Σ_i α_i φ(z_i)`` of R restarts.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (R, k, m)
+        ``α``, in float64.
+    squared_norms : ndarray of shape (R, k)
+        ``‖c‖²``.
+    """
+
+    coefficients: Array
+    squared_norms: Array
+
+    def __len__(self) -> int:
+        return len(self.coefficients)
+
+    def select(self, restarts: Sequence[int] | Array) -> Self:
+        """Return the centres of some of the restarts."""
+        chosen = np.asarray(restarts, dtype=np.intp)
+        return type(self)(self.coefficients[chosen], self.squared_norms[chosen])
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Every row's nearest centre, for R restarts, and the sums over the clusters.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n, R)
+    costs : ndarray of shape (R,)
+        ``W``: weighted mean squared distance to the nearest centre.
+    sums : ndarray of shape (R, k, m)
+        Weighted sums of the coordinates of each cluster's rows; empty (m = 0) where
+        the engine finds the means another way.
+    counts : ndarray of shape (R, k)
+        Weight of each cluster.
+    exemplars : ndarray of shape (R, k)
+        The row nearest to each centre.
+    """
+
+    labels: Array
+    costs: Array
+    sums: Array
+    counts: Array
+    exemplars: Array
+
+    def select(self, restarts: Sequence[int] | Array) -> Self:
+        """Return the assignments of some of the restarts."""
+        chosen = np.asarray(restarts, dtype=np.intp)
+        return type(self)(
+            self.labels[:, chosen],
+            self.costs[chosen],
+            self.sums[chosen],
+            self.counts[chosen],
+            self.exemplars[chosen],
+        )
+
+
+class Engine(Protocol):
+    """Assigns rows to centres and moves centres to means."""
+
+    def assign(self, centers: Any) -> Assignment:
+        """Return every row's nearest centre."""
+        ...
+
+    def update(self, assignment: Assignment, centers: Any) -> tuple[Any, Array]:
+        """Return the centroids of the clusters, and which restarts were refilled."""
+        ...
+
+
+@dataclass
+class LloydResult:
+    """One restart: its best assignment and how it got there."""
+
+    labels: Array
+    centers: Any
+    cost: float
+    counts: Array
+    exemplars: Array
+    cost_path: list[float] = field(default_factory=list)
+    converged: bool = False
+
+    @property
+    def n_iter(self) -> int:
+        """Number of passes."""
+        return len(self.cost_path)
+
+
+#: Called after each pass with its number and the best cost; true stops the loop.
+OnPass = Callable[[int, float], bool]
+
+
+def lloyd(
+    engine: Engine,
+    centers: Any,
+    *,
+    max_iter: int,
+    tol: float,
+    on_pass: OnPass | None = None,
+) -> list[LloydResult]:
+    """Alternate assignment and update until no restart's cost falls by more than `tol`.
+
+    A restart has converged when a pass lowers its cost by no more than `tol` times the
+    cost, or changes no label.  The result holds labels, centres and cost that belong
+    together: rows are assigned to exactly these centres.
+
+    Parameters
+    ----------
+    engine : Engine
+    centers : Centers
+        The start of each restart, in the form that the engine works with.
+    max_iter : int
+        At most this many passes over the rows.
+    tol : float
+        Relative drop of the cost over a pass.
+    on_pass : callable, optional
+
+    Returns
+    -------
+    results : list of LloydResult
+        One for each restart.
+    """
+    results: list[LloydResult | None] = [None] * len(centers)
+    active = np.arange(len(centers))
+    refilled = np.zeros(len(centers), dtype=bool)
+    for iteration in range(1, max_iter + 1):
+        assignment = engine.assign(centers)
+        if not np.isfinite(assignment.costs).all():
+            raise ValueError(
+                "The cost is not finite: kernel values overflow. Scale the features "
+                "(for example with StandardScaler) or use float64."
+            )
+        moving = []
+        for position, restart in enumerate(active):
+            result = _record(results[restart], assignment, centers, position, tol)
+            results[restart] = result
+            # An empty cluster gets one chance of a refill before the end.
+            empty = (assignment.counts[position] == 0.0).any()
+            if result.converged and empty and not refilled[position]:
+                result.converged = False
+            if not result.converged:
+                moving.append(position)
+        best = min(r.cost for r in results if r is not None)
+        stop = on_pass is not None and on_pass(iteration, best)
+        if stop or not moving or iteration == max_iter:
+            break
+        centers, refilled = engine.update(
+            assignment.select(moving), centers.select(moving)
+        )
+        active = active[moving]
+    return [result for result in results if result is not None]
+
+
+def _record(
+    previous: LloydResult | None,
+    assignment: Assignment,
+    centers: Any,
+    position: int,
+    tol: float,
+) -> LloydResult:
+    """Return the state of one restart after a pass."""
+    cost = max(float(assignment.costs[position]), 0.0)
+    if previous is not None and cost > previous.cost:
+        # Rounding at the optimum, or an indefinite kernel: keep the better state.
+        previous.cost_path.append(cost)
+        previous.converged = True
+        return previous
+    result = LloydResult(
+        assignment.labels[:, position],
+        centers.select([position]),
+        cost,
+        assignment.counts[position],
+        assignment.exemplars[position],
+    )
+    if previous is not None:
+        result.cost_path = previous.cost_path
+        result.converged = previous.cost - cost <= tol * previous.cost or bool(
+            np.array_equal(previous.labels, result.labels)
+        )
+    result.cost_path.append(cost)
+    return result

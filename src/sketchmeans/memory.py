@@ -1,0 +1,77 @@
+"""The memory contract: what a fit may use, planned before the work starts."""
+
+from __future__ import annotations
+
+import re
+from numbers import Real
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+#: Share of the free memory that a fit takes when `max_memory` is None.
+DEFAULT_SHARE = 0.5
+
+
+def memory_budget(max_memory: float | str | None) -> int:
+    """Return `max_memory` in bytes; None means half of what is free now.
+
+    Examples
+    --------
+    >>> memory_budget("1.5GB")
+    1500000000
+    """
+    if max_memory is None:
+        return int(DEFAULT_SHARE * _available())
+    if isinstance(max_memory, str):
+        match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([a-zA-Z]*)\s*", max_memory)
+        if match and match[2].upper() in _UNITS:
+            try:
+                return int(float(match[1]) * _UNITS[match[2].upper()])
+            except ValueError:
+                pass
+    elif (
+        isinstance(max_memory, Real)
+        and not isinstance(max_memory, bool)
+        and 0 < max_memory < float("inf")
+    ):
+        return int(max_memory)
+    raise ValueError(
+        f"max_memory={max_memory!r} should be a positive number of bytes, a string "
+        "such as '2GB' or '500 MiB', or None."
+    )
+
+
+def format_bytes(n_bytes: float) -> str:
+    """Return a size for people: ``format_bytes(3.2e9) == '3.2 GB'``."""
+    size = float(n_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def _available() -> int:
+    """Return the bytes that can be had without swapping."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return min(int(line.split()[1]) * 1024, _control_group_limit())
+    except OSError:
+        pass
+    return 4 * 10**9  # no way to ask: assume a small machine
+
+
+def _control_group_limit() -> int:
+    """Return the memory limit of this process's container."""
+    for path in (
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ):
+        try:
+            with open(path, encoding="ascii") as file:
+                return int(file.read())
+        except (OSError, ValueError):
+            continue
+    return 2**63 - 1

@@ -1,0 +1,128 @@
+"""Threads over row blocks, with one BLAS thread each and reused buffers.
+
+A block's result never depends on how many threads there are: block boundaries are
+fixed, BLAS runs on one thread, and results are handed back in block order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from numbers import Integral
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+from joblib.parallel import get_active_backend
+from threadpoolctl import ThreadpoolController
+
+from sketchmeans.linalg import Array
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def effective_n_jobs(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` stands for.
+
+    None means every core this process may use, but one inside a joblib worker,
+    where the cores are already taken.  Negative values count from the end, as in
+    joblib: -1 is all cores.
+    """
+    if n_jobs is not None and (
+        not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0
+    ):
+        raise ValueError(f"n_jobs={n_jobs!r} should be a nonzero integer or None.")
+    cores = int(joblib.cpu_count())
+    if n_jobs is None:
+        backend, _ = get_active_backend()
+        return 1 if (backend.nesting_level or 0) > 0 else cores
+    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # Scanning the loaded libraries takes milliseconds; they do not change later.
+    return ThreadpoolController()
+
+
+class Workers:
+    """A pool of threads for one call of an estimator; use it as a context.
+
+    Inside the context BLAS runs on one thread, so that the same input gives the
+    same bits whatever `n_jobs` is.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        See `effective_n_jobs`.
+
+    Examples
+    --------
+    >>> with Workers(2) as workers:
+    ...     list(workers.map(lambda i: i * i, range(4)))
+    [0, 1, 4, 9]
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_jobs = effective_n_jobs(n_jobs)
+        self._buffers = threading.local()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        self._limit = _controller().limit(limits=1, user_api="blas")
+        self._limit.__enter__()
+        if self.n_jobs > 1:
+            self._pool = ThreadPoolExecutor(self.n_jobs, "sketchmeans")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+        self._limit.__exit__(kind, error, trace)
+
+    def map(
+        self, function: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[Result]:
+        """Yield ``function(item)`` in the order of `items`, a few ahead of time."""
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        ahead: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                ahead.append(self._pool.submit(function, item))
+                if len(ahead) > 4 * self.n_jobs:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+    def buffer(self, name: str, shape: tuple[int, int], dtype: npt.DTypeLike) -> Array:
+        """Return this thread's scratch array of that name, uninitialised.
+
+        Fresh pages cost more than the arithmetic done on them, so a thread keeps
+        its arrays and hands out their leading rows.
+        """
+        held: Array | None = getattr(self._buffers, name, None)
+        if held is None or held.shape[0] < shape[0] or held.shape[1:] != shape[1:]:
+            held = np.empty(shape, dtype=dtype)
+            setattr(self._buffers, name, held)
+        elif held.dtype != np.dtype(dtype):
+            held = np.empty(held.shape, dtype=dtype)
+            setattr(self._buffers, name, held)
+        view: Any = held[: shape[0]]
+        return view

@@ -1,0 +1,169 @@
+"""Kernel k-means on blocks: restarts raced on nested subsamples, then full passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from sketchmeans.blocks import BlockEngine
+from sketchmeans.kernels import Kernel
+from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.lloyd import Centers, LloydResult, lloyd
+from sketchmeans.progress import Progress
+from sketchmeans.rows import Rows, block_height, spans
+from sketchmeans.seeding import Distances, Seeding
+from sketchmeans.spaces import Space
+
+#: Size of the first subsample: a block's multiple, and enough rows a cluster.
+_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 2048, 64
+#: The last subsample has at most this share of all rows, and at most so many.
+_LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 256
+
+
+def subsample_sizes(n_rows: int, n_clusters: int) -> list[int]:
+    """Return the sizes of the nested subsamples, each twice the one before.
+
+    They depend on n and k alone.  Empty where n is too small for a detour to pay.
+
+    Examples
+    --------
+    >>> subsample_sizes(100_000, 10)
+    [2048, 4096, 8192, 16384]
+    """
+    first = _FIRST_ROWS
+    while first < _FIRST_ROWS_PER_CLUSTER * n_clusters:
+        first *= 2
+    last = min(
+        _LAST_SHARE * n_rows, max(_LAST_ROWS, _LAST_ROWS_PER_CLUSTER * n_clusters)
+    )
+    sizes = []
+    while first <= last:
+        sizes.append(first)
+        first *= 2
+    return sizes
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to iterate, in what memory."""
+
+    n_init: int
+    max_iter: int
+    tol: float
+    budget: int
+    progressive: bool = True
+
+
+def seeded_fit(
+    rows: Rows,
+    space: Space,
+    distances: Callable[[Rows], Distances],
+    seeding: Seeding,
+    n_clusters: int,
+    schedule: Schedule,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> LloydResult:
+    """Return the best of `n_init` restarts.
+
+    Every restart runs to convergence on the first subsample.  With each doubling
+    the worse half is dropped, and the best goes on to full passes over all rows.
+    Without subsamples all restarts run on all rows, side by side in one product.
+    """
+    sample_rng, *seed_rngs = rng.spawn(1 + schedule.n_init)
+    sizes = subsample_sizes(len(rows), n_clusters) if schedule.progressive else []
+    nested = _nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
+    first = nested.leading(sizes[0]) if sizes else rows
+    weights = np.ones(len(first)) if first.weights is None else first.weights
+    with progress.step("seeding"):
+        seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
+    engine = BlockEngine(nested, space, schedule.budget)
+    centers = engine.centers_at(seeds)
+    for size in sizes:
+        with progress.stage(f"{size:,} rows", schedule.max_iter) as on_pass:
+            results = lloyd(
+                engine.leading(size),
+                centers,
+                max_iter=schedule.max_iter,
+                # Below the noise of a subsample, about 1/√size, progress is chance.
+                tol=schedule.tol * sqrt(len(rows) / size),
+                on_pass=on_pass,
+            )
+        order = np.argsort([result.cost for result in results], kind="stable")
+        keep = 1 if size == sizes[-1] else -(-len(results) // 2)
+        centers = _together([results[i].centers for i in order[:keep]])
+    if sizes:
+        engine = BlockEngine(rows, space, schedule.budget)
+    return full_fit(engine, centers, schedule, progress)
+
+
+def full_fit(
+    engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
+) -> LloydResult:
+    """Return the best restart after passes over all rows."""
+    with progress.stage(f"all {len(engine.rows):,} rows", schedule.max_iter) as on_pass:
+        results = lloyd(
+            engine,
+            centers,
+            max_iter=schedule.max_iter,
+            tol=schedule.tol,
+            on_pass=on_pass,
+        )
+    return min(results, key=lambda result: result.cost)
+
+
+def _together(centers: list[Centers]) -> Centers:
+    return Centers(
+        np.concatenate([c.coefficients for c in centers]),
+        np.concatenate([c.squared_norms for c in centers]),
+    )
+
+
+def _nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
+    """Return random rows in random order: every leading part is a subsample.
+
+    Weighted rows are drawn in proportion to their weight, and count once.
+    """
+    if rows.weights is None:
+        indices = rng.choice(len(rows), size, replace=False)
+    else:
+        indices = rng.choice(len(rows), size, p=rows.weights / rows.total_weight)
+    return rows.subset(indices, None)
+
+
+class KernelDistances:
+    """Exact squared distances in the feature space of a kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def __call__(self, rows: Rows) -> Distances:
+        """Return the function from row numbers to distances (n, q)."""
+        diagonal = self.kernel.row_diagonal(rows)
+        noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(rows.dtype).eps
+
+        def distances_to(indices: Array) -> Array:
+            columns = self.kernel.against(
+                self.kernel.points(rows, indices), rows.dtype, rows.workers
+            )
+            ends = diagonal[indices]
+            distances = np.empty((len(rows), len(indices)))
+
+            def fill(span: tuple[int, int]) -> None:
+                block = distances[slice(*span)]
+                block[...] = columns(rows.block(*span))
+                scale = diagonal[slice(*span), None] + ends
+                block *= -2.0
+                block += scale
+                # Differences of rounding are no distance between equal rows.
+                block[block <= noise * np.abs(scale)] = 0.0
+
+            edges = spans(len(rows), block_height(rows.n_features, len(indices)))
+            for _ in rows.workers.map(fill, edges):
+                pass
+            return distances
+
+        return distances_to

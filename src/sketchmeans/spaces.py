@@ -1,0 +1,128 @@
+"""Where centroids live: coordinates of rows, and centroids from their means.
+
+Lloyd's algorithm needs three things of a space: the coordinates ``b_x`` of a block
+of rows, the squared norms ``‖φ(x)‖²``, and the coefficients ``α = M b̄`` of the
+centroid of rows with mean coordinates ``b̄``.  Then
+
+    ‖φ(x) − c‖² = ‖φ(x)‖² − 2 b_xᵀα + b̄ᵀα
+
+is the exact squared distance, and no row is ever mapped to features.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from sketchmeans.kernels import Kernel
+from sketchmeans.linalg import Array, PseudoInverse, pseudo_inverse
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Block, block_height, spans
+
+
+class Space(Protocol):
+    """What Lloyd's algorithm knows of the space in which it works."""
+
+    dtype: np.dtype[Any]
+    n_coordinates: int
+    height: int
+
+    def coordinates(self, block: Block, out: Array | None = None) -> Array:
+        """Return ``b_x`` for every row of a block."""
+        ...
+
+    def squared_norms(self, block: Block, start: int) -> Array | float:
+        """Return ``‖φ(x)‖²`` for every row of a block that begins at row `start`.
+
+        A number if it is the same for all rows.
+        """
+        ...
+
+    def coefficients(self, means: Array) -> Array:
+        """Return ``M b̄`` for each row ``b̄`` of `means`, as columns."""
+        ...
+
+
+class LandmarkSpace:
+    """The span of landmarks in the feature space of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    landmarks : ndarray or CSR matrix of shape (m, d)
+        For a precomputed kernel the column numbers, of shape (m, 1).
+    dtype : dtype
+        Float type of the kernel blocks.
+    workers : Workers
+    rank : int, optional
+        Keep at most this many eigen-directions of the landmark matrix.
+    gram : ndarray of shape (m, m), optional
+        ``k(Z, Z)`` in float64, where it is given.
+    diagonal : ndarray of shape (n,), optional
+        ``k(x, x)`` of the training rows, where it is given.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Block,
+        dtype: np.dtype[Any],
+        workers: Workers,
+        *,
+        rank: int | None = None,
+        gram: Array | None = None,
+        diagonal: Array | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.landmarks = landmarks
+        self.dtype = dtype
+        self.n_coordinates = landmarks.shape[0]
+        self.height = block_height(landmarks.shape[1], self.n_coordinates)
+        self._columns = kernel.against(landmarks, dtype, workers)
+        self._workers = workers
+        self._rank = rank
+        self._gram = gram
+        self._diagonal = diagonal
+
+    @cached_property
+    def inverse(self) -> PseudoInverse:
+        """``M``, the truncated inverse of ``k(Z, Z)``."""
+        gram = self._gram
+        if gram is None:
+            gram = landmark_matrix(self.kernel, self.landmarks, self._workers)
+        return pseudo_inverse(gram, dtype=self.dtype, rank=self._rank)
+
+    def coordinates(self, block: Block, out: Array | None = None) -> Array:
+        return self._columns(block, out)
+
+    def squared_norms(self, block: Block, start: int) -> Array | float:
+        if self.kernel.constant_diagonal is not None:
+            return self.kernel.constant_diagonal
+        if self._diagonal is not None:
+            return self._diagonal[start : start + block.shape[0]]
+        return self.kernel.diagonal(block)
+
+    def coefficients(self, means: Array) -> Array:
+        return self.inverse.solve(np.asarray(means, dtype=np.float64).T)
+
+
+def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array:
+    """Return ``k(Z, Z)`` in float64, exactly symmetric."""
+    m, d = landmarks.shape
+    columns = kernel.against(landmarks, np.float64, workers)
+    K = np.empty((m, m))
+
+    def fill(span: tuple[int, int]) -> None:
+        columns(landmarks[span[0] : span[1]], K[span[0] : span[1]])
+
+    for _ in workers.map(fill, spans(m, block_height(d, m))):
+        pass
+    for start, stop in spans(m, 256):  # in strips: m × m may be all that fits
+        strip = K[start:stop, start:] + K[start:, start:stop].T
+        strip *= 0.5
+        K[start:stop, start:] = strip
+        K[start:, start:stop] = strip.T
+    np.fill_diagonal(K, kernel.diagonal(landmarks))
+    return K

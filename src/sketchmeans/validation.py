@@ -1,0 +1,86 @@
+"""Checks at the public edge: errors state parameter, value and what is valid."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from sketchmeans.linalg import Array
+
+
+def check_integer(name: str, value: Any, low: int = 1) -> int:
+    """Return an integer parameter of at least `low`."""
+    if (
+        isinstance(value, Integral)
+        and not isinstance(value, bool)
+        and int(value) >= low
+    ):
+        return int(value)
+    raise ValueError(f"{name}={value!r} should be an integer >= {low}.")
+
+
+def check_number(name: str, value: Any, low: float = 0.0) -> float:
+    """Return a finite number of at least `low`."""
+    if (
+        isinstance(value, Real)
+        and not isinstance(value, bool)
+        and low <= float(value) < np.inf
+    ):
+        return float(value)
+    raise ValueError(f"{name}={value!r} should be a finite number >= {low:g}.")
+
+
+def check_option(name: str, value: Any, options: tuple[str, ...]) -> str:
+    """Return one of a few words."""
+    if isinstance(value, str) and value in options:
+        return value
+    raise ValueError(f"{name}={value!r} should be one of {list(options)}.")
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
+    """Return sample weights in float64, or None where all are equal to one."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight.shape={weights.shape} should be ({n_samples},): one weight "
+            "a row."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight[{bad[0]}]={weights[bad[0]]} should be a finite number "
+            ">= 0; negative weights are not possible."
+        )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is zero for every row; at least one should be positive."
+        )
+    return None if (weights == 1.0).all() else weights
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Return the generator that a user's `random_state` stands for.
+
+    An integer gives the same stream each time; a RandomState is drawn from, so that
+    successive fits differ, as in scikit-learn; a Generator is used as it is.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(int(random_state.randint(2**31 - 1)))
+    if random_state is None or (
+        isinstance(random_state, Integral) and int(random_state) >= 0
+    ):
+        return np.random.default_rng(
+            None if random_state is None else int(random_state)
+        )
+    raise ValueError(
+        f"random_state={random_state!r} should be None, a non-negative integer, a "
+        "numpy Generator or a RandomState."
+    )
