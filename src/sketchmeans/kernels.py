@@ -86,8 +86,27 @@ class Kernel(BaseEstimator):
         """Return the rows of these numbers in the form that `against` takes."""
         return rows.take(indices)
 
+    def among(self, rows: Rows) -> Callable[[Array], Array]:
+        """Return a function from row numbers to ``k(X, X[numbers])``, in float64."""
+
+        def values(numbers: Array) -> Array:
+            columns = self.against(self.points(rows, numbers), rows.dtype, rows.workers)
+            result = np.empty((len(rows), len(numbers)))
+
+            def fill(span: tuple[int, int]) -> None:
+                result[slice(*span)] = columns(rows.block(*span))
+
+            edges = spans(len(rows), block_height(rows.n_features, len(numbers)))
+            for _ in rows.workers.map(fill, edges):
+                pass
+            return result
+
+        return values
+
     def row_diagonal(self, rows: Rows) -> Array:
         """Return ``k(x, x)`` for all rows of a source, in float64."""
+        if self.constant_diagonal is not None:
+            return np.full(len(rows), self.constant_diagonal)
         edges = spans(len(rows), block_height(rows.n_features, 0))
         return np.concatenate(
             list(rows.workers.map(lambda span: self.diagonal(rows.block(*span)), edges))

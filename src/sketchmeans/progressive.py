@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 
@@ -13,12 +12,12 @@ from sketchmeans.kernels import Kernel
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Centers, LloydResult, lloyd
 from sketchmeans.progress import Progress
-from sketchmeans.rows import Rows, block_height, spans
+from sketchmeans.rows import Rows
 from sketchmeans.seeding import Distances, Seeding
 from sketchmeans.spaces import Space
 
 #: Size of the first subsample: a block's multiple, and enough rows a cluster.
-_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 2048, 64
+_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 4096, 64
 #: The last subsample has at most this share of all rows, and at most so many.
 _LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 256
 
@@ -31,7 +30,7 @@ def subsample_sizes(n_rows: int, n_clusters: int) -> list[int]:
     Examples
     --------
     >>> subsample_sizes(100_000, 10)
-    [2048, 4096, 8192, 16384]
+    [4096, 8192, 16384]
     """
     first = _FIRST_ROWS
     while first < _FIRST_ROWS_PER_CLUSTER * n_clusters:
@@ -88,8 +87,7 @@ def seeded_fit(
                 engine.leading(size),
                 centers,
                 max_iter=schedule.max_iter,
-                # Below the noise of a subsample, about 1/√size, progress is chance.
-                tol=schedule.tol * sqrt(len(rows) / size),
+                tol=schedule.tol,
                 on_pass=on_pass,
             )
         order = np.argsort([result.cost for result in results], kind="stable")
@@ -143,27 +141,16 @@ class KernelDistances:
     def __call__(self, rows: Rows) -> Distances:
         """Return the function from row numbers to distances (n, q)."""
         diagonal = self.kernel.row_diagonal(rows)
+        columns = self.kernel.among(rows)
         noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(rows.dtype).eps
 
         def distances_to(indices: Array) -> Array:
-            columns = self.kernel.against(
-                self.kernel.points(rows, indices), rows.dtype, rows.workers
-            )
-            ends = diagonal[indices]
-            distances = np.empty((len(rows), len(indices)))
-
-            def fill(span: tuple[int, int]) -> None:
-                block = distances[slice(*span)]
-                block[...] = columns(rows.block(*span))
-                scale = diagonal[slice(*span), None] + ends
-                block *= -2.0
-                block += scale
-                # Differences of rounding are no distance between equal rows.
-                block[block <= noise * np.abs(scale)] = 0.0
-
-            edges = spans(len(rows), block_height(rows.n_features, len(indices)))
-            for _ in rows.workers.map(fill, edges):
-                pass
+            distances = columns(indices)
+            scale = diagonal[:, None] + diagonal[indices]
+            distances *= -2.0
+            distances += scale
+            # Differences of rounding are no distance between equal rows.
+            distances[distances <= noise * np.abs(scale)] = 0.0
             return distances
 
         return distances_to

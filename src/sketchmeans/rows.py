@@ -94,8 +94,11 @@ class Rows:
         return float(self.n_rows if self.weights is None else self.weights.sum())
 
     def block(self, start: int, stop: int) -> Block:
-        """Return rows start:stop as stored."""
-        return self.X[start:stop]
+        """Return rows start:stop as stored, after a check that they are finite."""
+        block = self.X[start:stop]
+        if self._moments is None and block.dtype.kind == "f":
+            check_finite(block, start)
+        return block
 
     def block_weights(self, start: int, stop: int) -> Array | None:
         """Return the weights of rows start:stop, or None where all are one."""
@@ -103,7 +106,10 @@ class Rows:
 
     def take(self, indices: Array) -> Block:
         """Return the rows of these numbers, in memory, as stored."""
-        return self.X[indices]
+        taken = self.X[indices]
+        if self._moments is None and taken.dtype.kind == "f":
+            check_finite(taken, indices)
+        return taken
 
     def subset(self, indices: Array, weights: Array | None) -> Rows:
         """Return the rows of these numbers, in memory, as a source of their own."""
@@ -114,20 +120,19 @@ class Rows:
         return Rows(self.block(0, size), self.workers, self.block_weights(0, size))
 
     def survey(self) -> Moments:
-        """Return the moments of the rows, after checking that all are finite.
+        """Return the moments of the rows.
 
-        One pass, in float64, about the first row: far from the origin the plain
-        sum of squares would lose every digit.
+        One pass, about the first row: far from the origin the plain sum of squares
+        would lose every digit.
         """
         if self._moments is None:
             self._moments = self._survey()
         return self._moments
 
     def _survey(self) -> Moments:
-        shift = _dense(self.block(0, 1))[0].astype(np.float64)
-        if self.is_sparse:
-            shift = np.zeros_like(shift)
-        shift[~np.isfinite(shift)] = 0.0
+        shift = np.zeros(self.n_features)
+        if not self.is_sparse:
+            shift[:] = self.block(0, 1)[0]
         height = block_height(self.n_features, 0)
 
         def sums(span: tuple[int, int]) -> tuple[Array, float]:
@@ -138,9 +143,7 @@ class Rows:
                 total, squares = _dense_sums(
                     block, weights, shift, self.dtype, self.workers
                 )
-            if not np.isfinite(squares):
-                check_finite(block, start=span[0])
-                # All finite, so float32 squares overflowed.
+            if not np.isfinite(squares):  # float32 squares overflow
                 wide = np.dtype(np.float64)
                 total, squares = _dense_sums(block, weights, shift, wide, self.workers)
             return total, squares
@@ -163,21 +166,26 @@ def as_rows(X: Block, workers: Workers, weights: Array | None = None) -> Rows:
     return Rows(X, workers, weights)
 
 
-def check_finite(block: Block, start: int = 0) -> None:
-    """Raise where a block holds NaN or infinity, and say in which row."""
+def check_finite(block: Block, rows: int | Array = 0, name: str = "Input X") -> None:
+    """Raise where a block holds NaN or infinity, and say in which row.
+
+    `rows` is the number of the block's first row, or the numbers of all its rows.
+    """
     values = block.data if sparse.issparse(block) else block
-    if values.dtype.kind not in "fc" or np.isfinite(values).all():
+    if values.dtype.kind != "f":
         return
-    i, j = np.argwhere(~np.isfinite(_dense(block)))[0]
-    kind = "NaN" if np.isnan(_dense(block)[i, j]) else "infinity"
+    with np.errstate(over="ignore", invalid="ignore"):
+        # A sum is finite only if all its terms are, and costs a fraction of a test.
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return
+    dense = block.toarray() if sparse.issparse(block) else block
+    i, j = np.argwhere(~np.isfinite(dense))[0]
+    kind = "NaN" if np.isnan(dense[i, j]) else "infinity"
+    row = rows + i if isinstance(rows, int) else rows[i]
     raise ValueError(
-        f"Input X contains {kind} (first in row {start + i}, column {j}); "
-        "every value should be a finite number."
+        f"{name} contains {kind} (row {row}, column {j}); every value should be a "
+        "finite number."
     )
-
-
-def _dense(block: Block) -> Array:
-    return np.asarray(block.toarray() if sparse.issparse(block) else block)
 
 
 def _dense_sums(

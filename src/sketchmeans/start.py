@@ -36,7 +36,7 @@ class Start:
                 f"init.shape={points.shape} should have {rows.n_features} columns, "
                 "as X has."
             )
-        check_finite(points)
+        check_finite(points, name="init")
         return points
 
 

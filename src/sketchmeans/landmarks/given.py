@@ -39,5 +39,5 @@ def read_landmarks(landmarks: Any, rows: Rows, kernel: Kernel) -> Landmarks:
             f"selector's name, points of shape (m, {rows.n_features}) or a list of row "
             "numbers."
         )
-    check_finite(points)
+    check_finite(points, name="landmarks")
     return Landmarks(sparse.csr_array(points) if sparse.issparse(points) else points)

@@ -1,0 +1,8 @@
+"""The estimators: `fit` reads as the papers do."""
+
+from __future__ import annotations
+
+from sketchmeans.cluster.exact import KernelKMeans
+from sketchmeans.cluster.nystrom import NystromKMeans
+
+__all__ = ["KernelKMeans", "NystromKMeans"]

@@ -1,0 +1,240 @@
+"""Exact kernel k-means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.callback import with_callbacks
+
+from sketchmeans.bandwidth import Gamma
+from sketchmeans.blocks import BlockEngine
+from sketchmeans.cluster.base import KernelClusterer, is_given
+from sketchmeans.gram import GramCenters, GramEngine, gram_matrix
+from sketchmeans.kernels import Kernel
+from sketchmeans.linalg import Array
+from sketchmeans.lloyd import Centers, lloyd
+from sketchmeans.memory import format_bytes, memory_budget
+from sketchmeans.parallel import Workers
+from sketchmeans.progress import Progress
+from sketchmeans.rows import Block, Rows, as_rows
+from sketchmeans.seeding import Seeding
+from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.start import Start, read_start
+from sketchmeans.validation import (
+    as_generator,
+)
+
+
+class KernelKMeans(KernelClusterer):
+    """Exact kernel k-means on the n × n Gram matrix.
+
+    Minimises ``W(C) = 1/n Σ_i min_j ‖φ(x_i) − c_j‖²`` over centroids in the feature
+    space of the kernel by Lloyd's algorithm (CR18 §2, Prop. 2).  Costs n²d/2 for the
+    Gram matrix and n² times the share of rows that move in each pass; memory is one
+    Gram matrix in the float type of the data.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters k.
+    kernel : str, callable or Kernel, default="rbf"
+        A name ("rbf", "laplacian", "polynomial", "linear", "cosine", "sigmoid",
+        "arc-cosine", "chi2" or another of scikit-learn's pairwise kernels), a callable
+        of two rows, a `Kernel` object, or "precomputed".
+    gamma : float, "mean", "median" or "scale", default="mean"
+        Bandwidth of the rbf, laplacian, polynomial, sigmoid and chi2 kernels;
+        "mean" is one over twice the mean squared distance for rbf.
+    degree, coef0 : float, default=3 and 1
+        Of the polynomial and sigmoid kernels.
+    kernel_params : dict, optional
+        More keyword arguments of the kernel.
+    init : str, Seeding or array, default="k-means++"
+        "random", "k-means++", "greedy-k-means++", "local-search"; or points (k, d), row
+        numbers (k,) or an initial partition (n,).
+    n_init : int or "auto", default="auto"
+        Restarts; the best is kept.  "auto" is 4, or 1 from a given start.
+    max_iter : int, default=300
+        Most passes of one restart.
+    tol : float, default=1e-4
+        Relative drop of the cost over a pass at which a restart has converged.
+    max_memory : int, str or None, default=None
+        Bytes, or a string such as "2GB", that the fit may use beyond its input; None
+        is half of what is free.
+    n_jobs : int or None, default=None
+        Threads; None is every core that the process may use, 1 in a joblib worker.
+    verbose : int, default=0
+        1 prints a line a stage, 2 a line a pass.
+    random_state : int, Generator, RandomState or None, default=None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of each row.
+    cost_ : float
+        ``W``, the mean squared distance in feature space.
+    inertia_ : float
+        The weighted sum of squared distances.
+    cost_path_ : ndarray of shape (n_iter_,)
+        ``W`` after each pass of the best restart.
+    n_iter_, converged_
+        Passes of the best restart, and whether it met `tol`.
+    cluster_sizes_ : ndarray of shape (k,)
+        Weight of each cluster.
+    exemplar_indices_, exemplars_
+        The training row nearest to each centre: its number, and the row itself (not
+        for a precomputed kernel).
+    dual_coef_ : ndarray of shape (n, k)
+        Centroid j is ``Σ_i dual_coef_[i, j] φ(x_i)``.
+    X_fit_ : ndarray or CSR matrix of shape (n, d)
+        The training rows, which prediction needs.
+    kernel_, gamma_
+        The kernel with its bandwidth as a number.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    NystromKMeans : The same from a few landmarks, for millions of rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from sketchmeans import KernelKMeans
+    >>> X, y = make_circles(300, noise=0.05, factor=0.3, random_state=0)
+    >>> model = KernelKMeans(2, gamma=5.0, random_state=0).fit(X)
+    >>> sorted(model.cluster_sizes_)
+    [np.float64(150.0), np.float64(150.0)]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: str | Kernel | Callable[..., float] = "rbf",
+        gamma: Gamma = "mean",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        init: Any = "k-means++",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        max_memory: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            With ``kernel="precomputed"``: the n × n kernel matrix.
+        y : ignored
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 3 counts as three rows.
+        """
+        self._check_params()
+        kernel_rng, seed_rng = as_generator(self.random_state).spawn(2)
+        with Workers(self.n_jobs) as workers:
+            rows = self._training_rows(X, sample_weight, workers)
+            start = read_start(self.init, len(rows), self.n_clusters)
+            restarts = self._restarts(start)
+            self._check_memory(rows, restarts)
+            progress = Progress(self, self.verbose)
+            with progress.step("kernel matrix"):
+                kernel = self._fitted_kernel(rows, kernel_rng)
+                K = (
+                    _symmetric(rows.X)
+                    if is_given(kernel)
+                    else gram_matrix(rows, kernel)
+                )
+            engine = GramEngine(K, self.n_clusters, rows.weights, workers)
+            with progress.step("seeding"):
+                centers = self._seed(engine, rows, start, seed_rng.spawn(restarts))
+            with progress.stage(f"all {len(rows):,} rows", self.max_iter) as on_pass:
+                results = lloyd(
+                    engine,
+                    centers,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    on_pass=on_pass,
+                )
+            progress.finish()
+        result = min(results, key=lambda result: result.cost)
+        self.X_fit_ = np.arange(len(rows))[:, None] if is_given(kernel) else rows.X
+        self.dual_coef_ = np.ascontiguousarray(result.centers.coefficients[:, 0])
+        self._squared_norms = result.centers.squared_norms[0]
+        self._store(rows, result)
+        return self
+
+    def _check_memory(self, rows: Rows, restarts: int) -> None:
+        n, budget = len(rows), memory_budget(self.max_memory)
+        matrix = 0 if self.__sklearn_tags__().input_tags.pairwise else n * n
+        need = matrix * rows.dtype.itemsize + 4 * n * restarts * self.n_clusters * 8
+        if need > budget:
+            raise MemoryError(
+                f"Exact kernel k-means on n={n:,} rows needs {format_bytes(need)} for "
+                f"the {n:,} x {n:,} kernel matrix and the distances of {restarts} "
+                f"restarts; max_memory allows {format_bytes(budget)}. Use "
+                "NystromKMeans, which needs no n x n matrix, or raise max_memory."
+            )
+
+    def _seed(
+        self, engine: GramEngine, rows: Rows, start: Start | Seeding, rngs: Any
+    ) -> GramCenters:
+        if not isinstance(start, Start):
+            seeds = start.seed(
+                engine.distances_to, engine.weights, self.n_clusters, rngs
+            )
+            return engine.centers_at(seeds)
+        if start.labels is not None:
+            return engine.centers_of(start.labels)
+        if start.indices is not None:
+            return engine.centers_at(start.indices[None])
+        points = start.checked_points(rows, self.kernel_)
+        space = LandmarkSpace(self.kernel_, points, rows.dtype, rows.workers)
+        values = BlockEngine(rows, space).all_coordinates()
+        return engine.centers_near(values, self.kernel_.diagonal(points))
+
+    def _space(self, workers: Workers) -> LandmarkSpace:
+        dtype = as_rows(self.X_fit_, workers).dtype
+        return LandmarkSpace(self.kernel_, self.X_fit_, dtype, workers)
+
+    def _centers(self) -> Centers:
+        return Centers(self.dual_coef_.T[None], self._squared_norms[None])
+
+
+def _symmetric(K: Block) -> Array:
+    """Return a given kernel matrix, if it is one."""
+    K = np.asarray(K.toarray() if hasattr(K, "toarray") else K)
+    scale = float(np.abs(K).max(initial=0.0))
+    worst = max(
+        float(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max())
+        for i in range(0, len(K), 512)
+    )
+    if worst > 1e-4 * scale:
+        raise ValueError(
+            f"The precomputed kernel matrix should be symmetric; entries differ from "
+            f"their mirror image by up to {worst:.3g}."
+        )
+    return K

@@ -1,0 +1,350 @@
+"""Nyström kernel k-means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import ceil, sqrt
+from typing import Any, Self
+
+import numpy as np
+from sklearn.callback import with_callbacks
+
+from sketchmeans.bandwidth import Gamma
+from sketchmeans.blocks import BlockEngine
+from sketchmeans.cluster.base import KernelClusterer, is_given
+from sketchmeans.kernels import Kernel
+from sketchmeans.landmarks import (
+    Landmarks,
+    LandmarkSelector,
+    as_selector,
+    read_landmarks,
+)
+from sketchmeans.linalg import Array
+from sketchmeans.lloyd import Centers
+from sketchmeans.memory import format_bytes, memory_budget
+from sketchmeans.parallel import Workers
+from sketchmeans.progress import Progress
+from sketchmeans.progressive import (
+    KernelDistances,
+    Schedule,
+    full_fit,
+    seeded_fit,
+    subsample_sizes,
+)
+from sketchmeans.rows import Rows, as_rows
+from sketchmeans.seeding import Seeding
+from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.start import Start, read_start
+from sketchmeans.validation import (
+    as_generator,
+    check_integer,
+    check_option,
+)
+
+#: ``n_landmarks="auto"`` never takes more than this.
+_AUTO_LANDMARKS = 2000
+
+
+class NystromKMeans(KernelClusterer):
+    """Nyström kernel k-means: centroids in the span of a few landmarks.
+
+    With m landmarks Z and ``b_x = k(Z, x)``, the centroid of a cluster with mean
+    ``b̄`` is ``Σ_i α_i φ(z_i)``, ``α = k(Z, Z)⁺ b̄``.  The assignments are those of CR18
+    Algorithm 1, which maps every row to m features first; here no row is mapped, and
+    ``cost_`` is the true cost of Definition 1.  With m of the order of √n
+    (up to logarithms) the expected cost is that of exact kernel k-means (CR18
+    Thm 1).  Costs n·m·d for the kernel values and n·m·k for each pass; memory m² and,
+    where it fits `max_memory`, n·m.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters k.
+    kernel : str, callable or Kernel, default="rbf"
+        A name ("rbf", "laplacian", "polynomial", "linear", "cosine", "sigmoid",
+        "arc-cosine", "chi2" or another of scikit-learn's pairwise kernels), a callable
+        of two rows, a `Kernel` object, or "precomputed".
+    gamma : float, "mean", "median" or "scale", default="mean"
+        Bandwidth of the rbf, laplacian, polynomial, sigmoid and chi2 kernels;
+        "mean" is one over twice the mean squared distance for rbf.
+    degree, coef0 : float, default=3 and 1
+        Of the polynomial and sigmoid kernels.
+    kernel_params : dict, optional
+        More keyword arguments of the kernel.
+    n_landmarks : int or "auto", default="auto"
+        Number of landmarks m; "auto" is √(nk), but at least k and at most 2,000 or n.
+    landmarks : str, LandmarkSelector or array, default="uniform"
+        How landmarks are chosen; or points (m, d), or row numbers (m,).
+    rank : int or None, default=None
+        Keep at most this many eigen-directions of ``k(Z, Z)``.
+    init : str, Seeding or array, default="k-means++"
+        "random", "k-means++", "greedy-k-means++", "local-search"; or points (k, d), row
+        numbers (k,) or an initial partition (n,).
+    n_init : int or "auto", default="auto"
+        Restarts.  They run side by side and are raced on the subsamples: with each
+        doubling the worse half is dropped.  "auto" is 4, or 1 from a given start.
+    max_iter : int, default=300
+        Most passes in each stage.
+    tol : float, default=1e-4
+        Relative drop of the cost over a pass at which Lloyd's algorithm stops.
+    algorithm : {"progressive", "full"}, default="progressive"
+        "progressive" seeds and iterates on nested subsamples first, then makes full
+        passes until `tol` holds on all rows; a given start goes to full passes at
+        once.  "full" does everything on all rows.
+    max_memory : int, str or None, default=None
+        Bytes, or a string such as "2GB", that the fit may use beyond its input; None
+        is half of what is free.  It never changes the result.
+    n_jobs : int or None, default=None
+        Threads; None is every core that the process may use, 1 in a joblib worker.
+        It never changes the result.
+    verbose : int, default=0
+        1 prints a line a stage, 2 a line a pass.
+    random_state : int, Generator, RandomState or None, default=None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of each row.
+    cost_ : float
+        ``W``, the mean squared distance in feature space.
+    inertia_ : float
+        The weighted sum of squared distances.
+    cost_path_ : ndarray of shape (n_iter_,)
+        ``W`` after each pass over all rows.
+    n_iter_, converged_
+        Passes over all rows, and whether they met `tol`.
+    cluster_sizes_ : ndarray of shape (k,)
+        Weight of each cluster.
+    exemplar_indices_, exemplars_
+        The training row nearest to each centre: its number, and the row itself (not
+        for a precomputed kernel).
+    landmarks_ : ndarray or CSR matrix of shape (m, d)
+        The landmarks; for a precomputed kernel their row numbers, of shape (m, 1).
+    landmark_indices_ : ndarray of shape (m,) or None
+        Their row numbers, if they are rows.
+    dual_coef_ : ndarray of shape (m, k)
+        Centroid j is ``Σ_i dual_coef_[i, j] φ(z_i)``.
+    rank_ : int
+        Eigen-directions of ``k(Z, Z)`` that are kept.
+    kernel_, gamma_
+        The kernel with its bandwidth as a number.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    KernelKMeans : Exact, for up to some ten thousand rows.
+
+    References
+    ----------
+    CR18: Calandriello & Rosasco, "Statistical and computational trade-offs in kernel
+    k-means", NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from sketchmeans import NystromKMeans
+    >>> X, y = make_circles(3000, noise=0.05, factor=0.3, random_state=0)
+    >>> model = NystromKMeans(2, gamma=5.0, random_state=0).fit(X)
+    >>> sorted(model.cluster_sizes_)
+    [np.float64(1500.0), np.float64(1500.0)]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: str | Kernel | Callable[..., float] = "rbf",
+        gamma: Gamma = "mean",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        n_landmarks: int | str = "auto",
+        landmarks: Any = "uniform",
+        rank: int | None = None,
+        init: Any = "k-means++",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        algorithm: str = "progressive",
+        max_memory: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.rank = rank
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.algorithm = algorithm
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like, memory map or sparse matrix of shape (n, d)
+            With ``kernel="precomputed"``: the n × n kernel matrix.
+        y : ignored
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 3 counts as three rows.
+        """
+        self._check_params()
+        generator = as_generator(self.random_state)
+        kernel_rng, landmark_rng, cluster_rng = generator.spawn(3)
+        with Workers(self.n_jobs) as workers:
+            rows = self._training_rows(X, sample_weight, workers)
+            start = read_start(self.init, len(rows), self.n_clusters)
+            progress = Progress(self, self.verbose)
+            with progress.step("kernel"):
+                kernel = self._fitted_kernel(rows, kernel_rng)
+            with progress.step("landmarks"):
+                landmarks = self._select(rows, kernel, landmark_rng)
+                diagonal = kernel.row_diagonal(rows) if is_given(kernel) else None
+                gram = _submatrix(rows, landmarks) if is_given(kernel) else None
+                space = LandmarkSpace(
+                    kernel,
+                    landmarks.points,
+                    rows.dtype,
+                    workers,
+                    rank=self.rank,
+                    gram=gram,
+                    diagonal=diagonal,
+                )
+                schedule = self._schedule(rows, space, start)
+                self.rank_ = space.inverse.rank
+            if isinstance(start, Start):
+                engine = BlockEngine(rows, space, schedule.budget)
+                centers = _given_centers(engine, start, kernel, self.n_clusters)
+                result = full_fit(engine, centers, schedule, progress)
+            else:
+                result = seeded_fit(
+                    rows,
+                    space,
+                    KernelDistances(kernel),
+                    start,
+                    self.n_clusters,
+                    schedule,
+                    cluster_rng,
+                    progress,
+                )
+            progress.finish()
+        self.landmarks_ = landmarks.points
+        self.landmark_indices_ = landmarks.indices
+        self.dual_coef_ = np.ascontiguousarray(result.centers.coefficients[0].T)
+        self._squared_norms = result.centers.squared_norms[0]
+        self._store(rows, result)
+        return self
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_option("algorithm", self.algorithm, ("progressive", "full"))
+        if self.n_landmarks != "auto":
+            check_integer("n_landmarks", self.n_landmarks)
+        if self.rank is not None:
+            check_integer("rank", self.rank)
+
+    def _select(
+        self, rows: Rows, kernel: Kernel, rng: np.random.Generator
+    ) -> Landmarks:
+        """Return the landmarks, chosen or given."""
+        n, k = len(rows), self.n_clusters
+        if isinstance(self.landmarks, str) or hasattr(self.landmarks, "select"):
+            if self.n_landmarks == "auto":
+                m = min(max(k, min(ceil(sqrt(n * k)), _AUTO_LANDMARKS)), n)
+            else:
+                m = int(self.n_landmarks)
+                if m > n:
+                    raise ValueError(f"n_landmarks={m} should be <= n_samples={n}.")
+            selector: LandmarkSelector = as_selector(self.landmarks)
+            return selector.select(rows, kernel, m, rng)
+        landmarks = read_landmarks(self.landmarks, rows, kernel)
+        if self.n_landmarks not in ("auto", len(landmarks)):
+            raise ValueError(
+                f"n_landmarks={self.n_landmarks} should be 'auto' or the number of "
+                f"given landmarks, {len(landmarks)}."
+            )
+        return landmarks
+
+    def _schedule(
+        self, rows: Rows, space: LandmarkSpace, start: Start | Seeding
+    ) -> Schedule:
+        """Return how to iterate, after a check that the work fits in memory."""
+        restarts = self._restarts(start)
+        progressive = self.algorithm == "progressive" and not is_given(self.kernel_)
+        sizes = subsample_sizes(len(rows), self.n_clusters) if progressive else []
+        sample = sizes[-1] if sizes and not isinstance(start, Start) else 0
+        need = _memory_need(rows, space, self.n_clusters, restarts, sample)
+        budget = memory_budget(self.max_memory)
+        if need > budget:
+            raise MemoryError(
+                f"{space.n_coordinates:,} landmarks on {len(rows):,} rows of "
+                f"{rows.n_features:,} features need {format_bytes(need)}; max_memory "
+                f"allows {format_bytes(budget)}. Lower n_landmarks or n_jobs, or raise "
+                "max_memory."
+            )
+        return Schedule(restarts, self.max_iter, self.tol, budget - need, progressive)
+
+    def _space(self, workers: Workers) -> LandmarkSpace:
+        dtype = as_rows(self.landmarks_, workers).dtype
+        if is_given(self.kernel_):
+            dtype = np.dtype(np.float64)
+        return LandmarkSpace(self.kernel_, self.landmarks_, dtype, workers)
+
+    def _centers(self) -> Centers:
+        return Centers(self.dual_coef_.T[None], self._squared_norms[None])
+
+
+def _submatrix(rows: Rows, landmarks: Landmarks) -> Array:
+    """Return k(Z, Z) out of a given kernel matrix, in float64."""
+    numbers = np.asarray(landmarks.indices)
+    chosen = rows.take(numbers)[:, numbers]
+    K = np.asarray(chosen.toarray() if rows.is_sparse else chosen, dtype=np.float64)
+    return 0.5 * (K + K.T)
+
+
+def _given_centers(
+    engine: BlockEngine, start: Start, kernel: Kernel, n_clusters: int
+) -> Centers:
+    """Return the centres of a start that the user gave."""
+    if start.indices is not None:
+        return engine.centers_at(start.indices[None])
+    if start.labels is not None:
+        return engine.centers_of_partition(start.labels, n_clusters)
+    points = start.checked_points(engine.rows, kernel)
+    return engine.centers_of_means(engine.space.coordinates(points)[None])
+
+
+def _memory_need(
+    rows: Rows, space: LandmarkSpace, k: int, restarts: int, sample: int
+) -> int:
+    """Return the bytes that a fit uses at its peak, without stored kernel values."""
+    m, d, size = space.n_coordinates, rows.n_features, rows.dtype.itemsize
+    seeded = sample or len(rows)
+    algebra = 3 * m * m * 8  # k(Z, Z), its copy in the solver, the eigenvectors
+    threads = rows.workers.n_jobs * space.height * (2 * m + 2 * d + 4 * k * restarts)
+    sums = 4 * restarts * k * m * 8
+    labels = len(rows) * 12 + seeded * restarts * 12
+    seeding = seeded * (2 * restarts + 2) * 8
+    return (
+        algebra
+        + threads * size
+        + sums
+        + labels
+        + seeding
+        + sample * d * rows.X.dtype.itemsize
+    )
