@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.assign import BlockSums, Table, assign_block
+from sketchmeans.bounds import Reference
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.lloyd import Assignment, Centers
+from sketchmeans.lloyd import Assignment, Centers, nearest_members
 from sketchmeans.rows import Rows, spans
 from sketchmeans.spaces import Space
 
@@ -20,129 +20,9 @@ Span = tuple[int, int]
 #: Below this many features a kernel block is computed faster than it is read back.
 _STORE_FEATURES = 128
 
-#: Matrix products run faster when the right-hand side is this many columns wide.
-_WIDTH = 8
-
-
-class Table:
-    """Centres in the form in which blocks of rows meet them.
-
-    Parameters
-    ----------
-    centers : Centers
-        k centroids for each of R restarts.
-    dtype : dtype
-        Float type of the coordinates.
-    height : int
-        Most rows of a block.
-    """
-
-    def __init__(self, centers: Centers, dtype: np.dtype[Any], height: int) -> None:
-        self.n_restarts, self.k, m = centers.coefficients.shape
-        self.n_centers = self.n_restarts * self.k
-        # A lone restart is widened by centres that are infinitely far away.
-        width = self.n_centers
-        if self.n_restarts == 1:
-            width = -(-width // _WIDTH) * _WIDTH
-        self._columns = np.zeros((m, width), dtype=dtype)
-        self._columns[:, : self.n_centers] = (
-            -2.0 * centers.coefficients.reshape(self.n_centers, m).T
-        )
-        self._squared_norms = np.full(width, np.inf, dtype=dtype)
-        self._squared_norms[: self.n_centers] = centers.squared_norms.ravel()
-        # Laid out once: in a block of a thousand rows small steps add up.
-        self._first: Array = np.arange(self.n_restarts) * (width // self.n_restarts)
-        self._offsets = np.arange(height)[:, None] * width + self._first
-        self._pointers = np.arange(0, height * self.n_restarts + 1, self.n_restarts)
-        self._ones = np.ones(height * self.n_restarts, dtype=dtype)
-
-    def scores(self, coordinates: Array) -> Array:
-        """Return ``‖φ(x) − c‖² − ‖φ(x)‖²`` for all centres, and perhaps some more.
-
-        What is left out is the same for every centre; labels do without it.  The
-        centres are the first `n_centers` columns; the rest is infinite.
-        """
-        products: Array = coordinates @ self._columns
-        products += self._squared_norms
-        return products
-
-    def nearest(self, scores: Array) -> tuple[Array, Array]:
-        """Return each row's nearest centre in each restart, and its score."""
-        labels = scores.reshape(len(scores), self.n_restarts, -1).argmin(axis=2)
-        return labels, scores.ravel()[self._offsets[: len(scores)] + labels]
-
-    def membership(self, labels: Array, weights: Array | None) -> tuple[Any, Array]:
-        """Return the clusters' indicator matrix (R·k × h), and their weights."""
-        flat = (labels + self._first).ravel()
-        if weights is None:
-            mass = self._ones[: len(flat)]
-            counts: Array = np.bincount(flat, minlength=self.n_centers) * 1.0
-        else:
-            mass = np.repeat(weights, self.n_restarts)
-            counts = np.bincount(flat, mass, minlength=self.n_centers)
-            mass = mass.astype(self._ones.dtype)
-        # One column per row of the block: its product sweeps once over the block.
-        matrix = sparse.csc_array(
-            (mass, flat, self._pointers[: len(labels) + 1]),
-            shape=(self.n_centers, len(labels)),
-        )
-        return matrix, counts
-
-
-@dataclass(frozen=True)
-class BlockSums:
-    """What one block of rows adds to a pass."""
-
-    labels: Array
-    costs: Array
-    sums: Array
-    counts: Array
-    nearest: Array
-    nearest_distances: Array
-
-
-def assign_block(
-    coordinates: Array, norms: Array | float, weights: Array | None, table: Table
-) -> BlockSums:
-    """Assign a block of rows: the one pure function under every fit.
-
-    Parameters
-    ----------
-    coordinates : ndarray of shape (h, m)
-        ``b_x`` of each row.
-    norms : ndarray of shape (h,) or float
-        ``‖φ(x)‖²`` of each row; a number if it is the same for all.
-    weights : ndarray of shape (h,) or None
-    table : Table
-
-    Returns
-    -------
-    sums : BlockSums
-        Labels (h, R), costs (R,), sums of coordinates (R·k, m), counts (R·k,), and
-        the row of the block that is nearest to each centre, with its distance.
-    """
-    scores = table.scores(coordinates)
-    labels, closest = table.nearest(scores)
-    if weights is None:
-        costs = closest.sum(axis=0, dtype=np.float64)
-        costs += norms * len(labels) if isinstance(norms, float) else norms.sum()
-    else:
-        costs = weights @ closest.astype(np.float64)
-        costs += weights @ np.broadcast_to(norms, weights.shape)
-    membership, counts = table.membership(labels, weights)
-    distances = scores if isinstance(norms, float) else scores + norms[:, None]
-    if weights is not None:
-        # A row of weight 0 is no row, so it is nobody's exemplar.
-        distances = np.where(weights[:, None] > 0.0, distances, np.inf)
-    nearest = distances[:, : table.n_centers].argmin(axis=0)
-    return BlockSums(
-        labels,
-        costs,
-        membership @ coordinates,
-        counts,
-        nearest,
-        distances[nearest, np.arange(table.n_centers)],
-    )
+#: A pass over single rows pays if it has at most this share of all rows: with few
+#: features, and with many, when the coordinates are likely to be stored.
+_ACTIVE_SHARES = (0.4, 0.05)
 
 
 class BlockEngine:
@@ -170,6 +50,10 @@ class BlockEngine:
         ):
             self._store = np.empty(shape, dtype=space.dtype)
         self._stored = np.zeros(len(self._spans), dtype=bool)
+        # Coordinates of single rows are always computed: what is worth while must not
+        # depend on whether they are stored, or the bits would.
+        self._most_active = _ACTIVE_SHARES[rows.n_features >= _STORE_FEATURES]
+        self._reference: Reference | None = None
 
     def leading(self, size: int) -> BlockEngine:
         """Return an engine for the first rows, which shares what is stored.
@@ -178,6 +62,7 @@ class BlockEngine:
         bits, are the same.
         """
         part = copy(self)
+        part._reference = None
         part.rows = self.rows.leading(size)
         part._spans = spans(size, self.space.height)
         return part
@@ -202,10 +87,24 @@ class BlockEngine:
         return Table(centers, self.space.dtype, self.space.height)
 
     def _norms(self, span: Span) -> Array | float:
-        return self.space.squared_norms(self.rows.block(*span), span[0])
+        constant = self.space.constant_norm
+        if constant is not None:
+            return constant
+        return self.space.row_norms(self.rows.block(*span), np.arange(*span))
 
     def assign(self, centers: Centers) -> Assignment:
-        """Return every row's nearest centre, in one pass over the rows."""
+        """Return every row's nearest centre, in at most one pass over the rows.
+
+        A lone restart looks again only at the rows whose nearest centre may have
+        changed since the last full pass, unless these are too many.
+        """
+        if len(centers) == 1 and self._reference is not None:
+            active = self._reference.active(centers)
+            if len(active) <= self._most_active * len(self.rows):
+                return self._reassign(self._reference, active, centers)
+        return self._assign_all(centers)
+
+    def _assign_all(self, centers: Centers) -> Assignment:
         restarts, k, m = centers.coefficients.shape
         table = self._table(centers)
 
@@ -215,28 +114,93 @@ class BlockEngine:
                 self.coordinates(span), self._norms(span), weights, table
             )
 
+        lone = restarts == 1
         labels = np.empty((len(self.rows), restarts), dtype=np.int32)
-        costs = np.zeros(restarts)
-        sums, counts = np.zeros((restarts * k, m)), np.zeros(restarts * k)
-        exemplars = np.zeros(restarts * k, dtype=np.intp)
-        closest = np.full(restarts * k, np.inf)
+        nearest = np.empty((2, len(self.rows) if lone else 0), self.space.dtype)
+        sums, counts, norms = np.zeros((restarts * k, m)), np.zeros(restarts * k), 0.0
         for (start, stop), block in zip(
             self._spans, self.workers.map(assign, self._spans), strict=True
         ):
             labels[start:stop] = block.labels
-            costs += block.costs
             sums += block.sums
             counts += block.counts
-            nearer = block.nearest_distances < closest
-            exemplars[nearer] = start + block.nearest[nearer]
-            closest[nearer] = block.nearest_distances[nearer]
-        return Assignment(
-            labels,
-            costs / self.rows.total_weight,
-            sums.reshape(restarts, k, m),
-            counts.reshape(restarts, k),
-            exemplars.reshape(restarts, k),
+            norms += block.norms
+            if lone:
+                nearest[:, start:stop] = block.nearest
+        self._norm_total = norms
+        if lone:
+            self._reference = Reference(centers, labels[:, 0], nearest, sums, counts)
+        return self._assignment(
+            labels, sums.reshape(restarts, k, m), counts.reshape(restarts, k), centers
         )
+
+    def _reassign(self, then: Reference, active: Array, centers: Centers) -> Assignment:
+        """Return the assignment when only the active rows can have changed theirs."""
+        table = self._table(centers)
+        weights = self.rows.weights
+
+        def look_again(span: Span) -> tuple[Array, Array]:
+            indices = active[slice(*span)]
+            out = self.workers.buffer(
+                "coordinates",
+                (len(indices), self.space.n_coordinates),
+                self.space.dtype,
+            )
+            b = self.space.coordinates(self.rows.take(indices), out)
+            new = table.nearest(table.scores(b))[0][:, 0]
+            old = then.labels[indices]
+            moved = np.flatnonzero(new != old)
+            mass = np.ones(len(moved)) if weights is None else weights[indices[moved]]
+            change = sparse.csc_array(
+                (
+                    np.stack([mass, -mass], axis=1).ravel(),
+                    np.stack([new[moved], old[moved]], axis=1).ravel(),
+                    np.arange(0, 2 * len(moved) + 1, 2),
+                ),
+                shape=(len(then.counts), len(moved)),
+            )
+            return new, change @ b[moved].astype(np.float64)
+
+        labels, sums = then.labels.copy(), then.sums.copy()
+        edges = spans(len(active), self.space.height)
+        for span, (new, change) in zip(
+            edges, self.workers.map(look_again, edges), strict=True
+        ):
+            labels[active[slice(*span)]] = new
+            sums += change
+        counts = np.bincount(labels, weights, minlength=len(then.counts)) * 1.0
+        return self._assignment(labels[:, None], sums[None], counts[None], centers)
+
+    def _assignment(
+        self, labels: Array, sums: Array, counts: Array, centers: Centers
+    ) -> Assignment:
+        """Add the costs ``Σ_x ‖φ(x)‖² + Σ_j (n_j ‖c_j‖² − 2 α_jᵀ Σ_{x in j} b_x)``."""
+        inside = counts * centers.squared_norms
+        inside -= 2.0 * np.einsum("rkj,rkj->rk", sums, centers.coefficients)
+        costs = (self._norm_total + inside.sum(axis=1)) / self.rows.total_weight
+        return Assignment(labels, costs, sums, counts)
+
+    def exemplars(self, centers: Centers, labels: Array) -> Array:
+        """Return each cluster's row that is nearest to its centre.
+
+        A row that changed its cluster since the last full pass lay on the border, so
+        it is no candidate.
+        """
+        if self._reference is None:
+            self._assign_all(centers)
+        assert self._reference is not None
+        rows = self._reference.exemplar_candidates(centers)
+
+        def distances(span: Span) -> Array:
+            numbers = rows[slice(*span)]
+            block = self.rows.take(numbers)
+            b = self.space.coordinates(block).astype(np.float64)
+            norms = self.space.row_norms(block, numbers)
+            return norms[:, None] - 2.0 * (b @ centers.coefficients[0].T)
+
+        edges = spans(len(rows), self.space.height)
+        squared = np.concatenate(list(self.workers.map(distances, edges)))
+        return nearest_members(squared, rows, labels, self.rows.weights)
 
     def update(self, assignment: Assignment, centers: Centers) -> tuple[Centers, Array]:
         """Return the centroids; an empty cluster takes over one of the costliest rows.
@@ -255,13 +219,9 @@ class BlockEngine:
                 centers.select([restart]),
             )
         full = counts > 0.0
-        means = sums[full] / counts[full][:, None]
-        coefficients = centers.coefficients.copy()
-        squared_norms = centers.squared_norms.copy()
-        solved = self.space.coefficients(means).T
-        coefficients[full] = solved
-        squared_norms[full] = np.einsum("ij,ij->i", means, solved)
-        return Centers(coefficients, squared_norms), refilled
+        means = centers.means.copy()
+        means[full] = sums[full] / counts[full][:, None]
+        return self.centers_of_means(means), refilled
 
     def _refill(
         self, sums: Array, counts: Array, labels: Array, centers: Centers
@@ -375,9 +335,8 @@ class BlockEngine:
 
     def centers_of_means(self, means: Array) -> Centers:
         """Return the centroids with these mean coordinates (restarts, k, m)."""
-        flat = means.reshape(-1, means.shape[-1]).astype(np.float64)
-        solved = self.space.coefficients(flat).T
-        return Centers(
-            solved.reshape(means.shape),
-            np.einsum("ij,ij->i", flat, solved).reshape(means.shape[:2]),
-        )
+        means = means.astype(np.float64, copy=False)
+        flat = means.reshape(-1, means.shape[-1])
+        coefficients = self.space.coefficients(flat).T.reshape(means.shape)
+        squared_norms = np.einsum("rkj,rkj->rk", means, coefficients)
+        return Centers(coefficients, squared_norms, means)

@@ -9,7 +9,7 @@ import numpy as np
 
 from sketchmeans.kernels import Kernel
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.lloyd import Assignment
+from sketchmeans.lloyd import Assignment, nearest_members
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Rows, block_height, spans
 
@@ -168,13 +168,18 @@ class GramEngine:
         counts = np.stack(
             [np.bincount(column, self.weights, minlength=self.k) for column in labels.T]
         )
-        distances[self.weights == 0.0] = np.inf
         return Assignment(
             labels.astype(np.int32),
             self.weights @ closest / self.total_weight,
             np.empty((*counts.shape, 0)),
             counts,
-            distances.argmin(axis=0),
+        )
+
+    def exemplars(self, centers: GramCenters, labels: Array) -> Array:
+        """Return each cluster's row that is nearest to its centre."""
+        rows = np.arange(len(labels))
+        return nearest_members(
+            self.distances(centers)[:, 0], rows, labels, self.weights
         )
 
     def update(

@@ -26,10 +26,13 @@ class Centers:
         ``α``, in float64.
     squared_norms : ndarray of shape (R, k)
         ``‖c‖²``.
+    means : ndarray of shape (R, k, m)
+        The mean coordinates ``b̄`` from which ``α = M b̄``.
     """
 
     coefficients: Array
     squared_norms: Array
+    means: Array
 
     def __len__(self) -> int:
         return len(self.coefficients)
@@ -37,7 +40,9 @@ class Centers:
     def select(self, restarts: Sequence[int] | Array) -> Self:
         """Return the centres of some of the restarts."""
         chosen = np.asarray(restarts, dtype=np.intp)
-        return type(self)(self.coefficients[chosen], self.squared_norms[chosen])
+        return type(self)(
+            self.coefficients[chosen], self.squared_norms[chosen], self.means[chosen]
+        )
 
 
 @dataclass(frozen=True)
@@ -54,15 +59,12 @@ class Assignment:
         the engine finds the means another way.
     counts : ndarray of shape (R, k)
         Weight of each cluster.
-    exemplars : ndarray of shape (R, k)
-        The row nearest to each centre.
     """
 
     labels: Array
     costs: Array
     sums: Array
     counts: Array
-    exemplars: Array
 
     def select(self, restarts: Sequence[int] | Array) -> Self:
         """Return the assignments of some of the restarts."""
@@ -72,7 +74,6 @@ class Assignment:
             self.costs[chosen],
             self.sums[chosen],
             self.counts[chosen],
-            self.exemplars[chosen],
         )
 
 
@@ -87,6 +88,10 @@ class Engine(Protocol):
         """Return the centroids of the clusters, and which restarts were refilled."""
         ...
 
+    def exemplars(self, centers: Any, labels: Array) -> Array:
+        """Return each cluster's row that is nearest to its centre."""
+        ...
+
 
 @dataclass
 class LloydResult:
@@ -96,7 +101,6 @@ class LloydResult:
     centers: Any
     cost: float
     counts: Array
-    exemplars: Array
     cost_path: list[float] = field(default_factory=list)
     converged: bool = False
 
@@ -104,6 +108,22 @@ class LloydResult:
     def n_iter(self) -> int:
         """Number of passes."""
         return len(self.cost_path)
+
+
+def nearest_members(
+    distances: Array, rows: Array, labels: Array, weights: Array | None
+) -> Array:
+    """Return, for each centre, the nearest of those rows that are of its cluster.
+
+    `distances` has a row for each of `rows`.  A row of weight 0 is no row; for an
+    empty cluster any row will do.
+    """
+    k = distances.shape[1]
+    member = labels[rows, None] == np.arange(k)
+    if weights is not None:
+        member &= weights[rows, None] > 0.0
+    member |= ~member.any(axis=0)
+    return np.asarray(rows[np.where(member, distances, np.inf).argmin(axis=0)])
 
 
 #: Called after each pass with its number and the best cost; true stops the loop.
@@ -190,7 +210,6 @@ def _record(
         centers.select([position]),
         cost,
         assignment.counts[position],
-        assignment.exemplars[position],
     )
     if previous is not None:
         result.cost_path = previous.cost_path

@@ -65,8 +65,8 @@ def seeded_fit(
     schedule: Schedule,
     rng: np.random.Generator,
     progress: Progress,
-) -> LloydResult:
-    """Return the best of `n_init` restarts.
+) -> tuple[LloydResult, Array]:
+    """Return the best of `n_init` restarts, and its exemplars.
 
     Every restart runs to convergence on the first subsample.  With each doubling
     the worse half is dropped, and the best goes on to full passes over all rows.
@@ -100,8 +100,8 @@ def seeded_fit(
 
 def full_fit(
     engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
-) -> LloydResult:
-    """Return the best restart after passes over all rows."""
+) -> tuple[LloydResult, Array]:
+    """Return the best restart after passes over all rows, and its exemplars."""
     with progress.stage(f"all {len(engine.rows):,} rows", schedule.max_iter) as on_pass:
         results = lloyd(
             engine,
@@ -110,13 +110,15 @@ def full_fit(
             tol=schedule.tol,
             on_pass=on_pass,
         )
-    return min(results, key=lambda result: result.cost)
+    best = min(results, key=lambda result: result.cost)
+    return best, engine.exemplars(best.centers, best.labels)
 
 
 def _together(centers: list[Centers]) -> Centers:
     return Centers(
         np.concatenate([c.coefficients for c in centers]),
         np.concatenate([c.squared_norms for c in centers]),
+        np.concatenate([c.means for c in centers]),
     )
 
 

@@ -28,16 +28,14 @@ class Space(Protocol):
     dtype: np.dtype[Any]
     n_coordinates: int
     height: int
+    constant_norm: float | None
 
     def coordinates(self, block: Block, out: Array | None = None) -> Array:
         """Return ``b_x`` for every row of a block."""
         ...
 
-    def squared_norms(self, block: Block, start: int) -> Array | float:
-        """Return ``‖φ(x)‖²`` for every row of a block that begins at row `start`.
-
-        A number if it is the same for all rows.
-        """
+    def row_norms(self, block: Block, numbers: Array) -> Array:
+        """Return ``‖φ(x)‖²`` for every row of a block of rows with these numbers."""
         ...
 
     def coefficients(self, means: Array) -> Array:
@@ -80,6 +78,7 @@ class LandmarkSpace:
         self.dtype = dtype
         self.n_coordinates = landmarks.shape[0]
         self.height = block_height(landmarks.shape[1], self.n_coordinates)
+        self.constant_norm = kernel.constant_diagonal
         self._columns = kernel.against(landmarks, dtype, workers)
         self._workers = workers
         self._rank = rank
@@ -97,11 +96,9 @@ class LandmarkSpace:
     def coordinates(self, block: Block, out: Array | None = None) -> Array:
         return self._columns(block, out)
 
-    def squared_norms(self, block: Block, start: int) -> Array | float:
-        if self.kernel.constant_diagonal is not None:
-            return self.kernel.constant_diagonal
+    def row_norms(self, block: Block, numbers: Array) -> Array:
         if self._diagonal is not None:
-            return self._diagonal[start : start + block.shape[0]]
+            return self._diagonal[numbers]
         return self.kernel.diagonal(block)
 
     def coefficients(self, means: Array) -> Array:

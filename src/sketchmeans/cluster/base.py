@@ -59,14 +59,19 @@ class KernelClusterer(
     n_jobs: int | None
     verbose: int
     random_state: Any
+    dual_coef_: Array
+    _squared_norms: Array
 
     @abstractmethod
     def _space(self, workers: Workers) -> LandmarkSpace:
         """Return the span in which the fitted centres live."""
 
-    @abstractmethod
     def _centers(self) -> Centers:
-        """Return the fitted centres."""
+        """Return the fitted centres; prediction does without their means."""
+        k = len(self._squared_norms)
+        return Centers(
+            self.dual_coef_.T[None], self._squared_norms[None], np.empty((1, k, 0))
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -131,7 +136,7 @@ class KernelClusterer(
             )
         return 1
 
-    def _store(self, rows: Rows, result: LloydResult) -> None:
+    def _store(self, rows: Rows, result: LloydResult, exemplars: Array) -> None:
         """Set the fitted attributes that tell of the result."""
         self.labels_ = np.ascontiguousarray(result.labels)
         self.cost_ = result.cost
@@ -140,9 +145,9 @@ class KernelClusterer(
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.cluster_sizes_ = result.counts
-        self.exemplar_indices_ = result.exemplars
+        self.exemplar_indices_ = exemplars
         if not isinstance(self.kernel_, Precomputed):
-            self.exemplars_ = rows.take(result.exemplars)
+            self.exemplars_ = rows.take(exemplars)
         found = int((result.counts > 0.0).sum())
         if found < self.n_clusters:
             warnings.warn(

@@ -14,7 +14,7 @@ from sketchmeans.cluster.base import KernelClusterer, is_given
 from sketchmeans.gram import GramCenters, GramEngine, gram_matrix
 from sketchmeans.kernels import Kernel
 from sketchmeans.linalg import Array
-from sketchmeans.lloyd import Centers, lloyd
+from sketchmeans.lloyd import lloyd
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
@@ -83,8 +83,8 @@ class KernelKMeans(KernelClusterer):
     cluster_sizes_ : ndarray of shape (k,)
         Weight of each cluster.
     exemplar_indices_, exemplars_
-        The training row nearest to each centre: its number, and the row itself (not
-        for a precomputed kernel).
+        The row of each cluster that is nearest to its centre: its number, and the
+        row itself (not for a precomputed kernel).
     dual_coef_ : ndarray of shape (n, k)
         Centroid j is ``Σ_i dual_coef_[i, j] φ(x_i)``.
     X_fit_ : ndarray or CSR matrix of shape (n, d)
@@ -180,11 +180,12 @@ class KernelKMeans(KernelClusterer):
                     on_pass=on_pass,
                 )
             progress.finish()
-        result = min(results, key=lambda result: result.cost)
+            result = min(results, key=lambda result: result.cost)
+            exemplars = engine.exemplars(result.centers, result.labels)
         self.X_fit_ = np.arange(len(rows))[:, None] if is_given(kernel) else rows.X
         self.dual_coef_ = np.ascontiguousarray(result.centers.coefficients[:, 0])
         self._squared_norms = result.centers.squared_norms[0]
-        self._store(rows, result)
+        self._store(rows, result, exemplars)
         return self
 
     def _check_memory(self, rows: Rows, restarts: int) -> None:
@@ -219,9 +220,6 @@ class KernelKMeans(KernelClusterer):
     def _space(self, workers: Workers) -> LandmarkSpace:
         dtype = as_rows(self.X_fit_, workers).dtype
         return LandmarkSpace(self.kernel_, self.X_fit_, dtype, workers)
-
-    def _centers(self) -> Centers:
-        return Centers(self.dual_coef_.T[None], self._squared_norms[None])
 
 
 def _symmetric(K: Block) -> Array:

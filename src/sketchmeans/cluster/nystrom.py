@@ -116,8 +116,8 @@ class NystromKMeans(KernelClusterer):
     cluster_sizes_ : ndarray of shape (k,)
         Weight of each cluster.
     exemplar_indices_, exemplars_
-        The training row nearest to each centre: its number, and the row itself (not
-        for a precomputed kernel).
+        The row of each cluster that is nearest to its centre: its number, and the
+        row itself (not for a precomputed kernel).
     landmarks_ : ndarray or CSR matrix of shape (m, d)
         The landmarks; for a precomputed kernel their row numbers, of shape (m, 1).
     landmark_indices_ : ndarray of shape (m,) or None
@@ -230,9 +230,9 @@ class NystromKMeans(KernelClusterer):
             if isinstance(start, Start):
                 engine = BlockEngine(rows, space, schedule.budget)
                 centers = _given_centers(engine, start, kernel, self.n_clusters)
-                result = full_fit(engine, centers, schedule, progress)
+                result, exemplars = full_fit(engine, centers, schedule, progress)
             else:
-                result = seeded_fit(
+                result, exemplars = seeded_fit(
                     rows,
                     space,
                     KernelDistances(kernel),
@@ -247,7 +247,7 @@ class NystromKMeans(KernelClusterer):
         self.landmark_indices_ = landmarks.indices
         self.dual_coef_ = np.ascontiguousarray(result.centers.coefficients[0].T)
         self._squared_norms = result.centers.squared_norms[0]
-        self._store(rows, result)
+        self._store(rows, result, exemplars)
         return self
 
     def _check_params(self) -> None:
@@ -304,9 +304,6 @@ class NystromKMeans(KernelClusterer):
         if is_given(self.kernel_):
             dtype = np.dtype(np.float64)
         return LandmarkSpace(self.kernel_, self.landmarks_, dtype, workers)
-
-    def _centers(self) -> Centers:
-        return Centers(self.dual_coef_.T[None], self._squared_norms[None])
 
 
 def _submatrix(rows: Rows, landmarks: Landmarks) -> Array:
