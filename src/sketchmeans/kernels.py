@@ -29,6 +29,9 @@ from sketchmeans.rows import Block, Rows, block_height, float_type, spans
 #: Landmarks with a larger share of nonzeros are multiplied as dense columns.
 _DENSE_SHARE = 0.05
 
+#: Rows with no more entries than this are prepared once for many kernel columns.
+_AMONG_ENTRIES = 2**24
+
 
 class Columns(Protocol):
     """The columns ``k(·, Z)`` of a kernel, ready for blocks of rows."""
@@ -307,8 +310,44 @@ class RBF(Kernel):
 
         return columns
 
+    def among(self, rows: Rows) -> Callable[[Array], Array]:
+        gamma, shape = float(self.gamma), (len(rows), rows.n_features + 2)
+        if rows.is_sparse or shape[0] * shape[1] > _AMONG_ENTRIES:
+            return super().among(rows)
+        # Few rows, asked for again and again: shift and augment them once.
+        X = rows.block(0, len(rows))
+        shift = X.mean(axis=0, dtype=np.float64).astype(rows.dtype)
+        augmented = _augment(X, shift, gamma, np.empty(shape, dtype=rows.dtype))
+
+        def values(numbers: Array) -> Array:
+            points = augmented[numbers]
+            weights = np.concatenate(
+                [2.0 * gamma * points[:, :-2], points[:, -1:], points[:, -2:-1]], axis=1
+            ).astype(rows.dtype)
+            result = np.empty((len(rows), len(numbers)))
+
+            def fill(span: tuple[int, int]) -> None:
+                np.exp(augmented[slice(*span)] @ weights.T, out=result[slice(*span)])
+
+            edges = spans(len(rows), block_height(rows.n_features, len(numbers)))
+            for _ in rows.workers.map(fill, edges):
+                pass
+            return result
+
+        return values
+
     def diagonal(self, X: Block) -> Array:
         return np.ones(X.shape[0])
+
+
+def _augment(X: Block, shift: Array, gamma: float, out: Array) -> Array:
+    """Write ``[x, −gamma‖x‖², 1]`` about `shift` into `out`."""
+    inner = out[:, :-2]
+    np.subtract(_toarray(X), shift, out=inner, casting="same_kind")
+    np.einsum("ij,ij->i", inner, inner, out=out[:, -2])
+    out[:, -2] *= -gamma
+    out[:, -1] = 1.0
+    return out
 
 
 def _dense_exponents(
@@ -329,12 +368,7 @@ def _dense_exponents(
 
     def exponents(block: Block, out: Array | None = None) -> Array:
         x = _scratch(workers, "augmented", (block.shape[0], n_features + 2), kind)
-        inner = x[:, :-2]
-        np.subtract(_toarray(block), shift, out=inner, casting="same_kind")
-        np.einsum("ij,ij->i", inner, inner, out=x[:, -2])
-        x[:, -2] *= -gamma
-        x[:, -1] = 1.0
-        return np.dot(x, weights, out=out)
+        return np.dot(_augment(block, shift, gamma, x), weights, out=out)
 
     return exponents
 

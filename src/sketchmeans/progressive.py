@@ -16,6 +16,8 @@ from sketchmeans.rows import Rows
 from sketchmeans.seeding import Distances, Seeding
 from sketchmeans.spaces import Space
 
+#: Passes after which the first half of the restarts is dropped.
+_HEAT_PASSES = 5
 #: Size of the first subsample: a block's multiple, and enough rows a cluster.
 _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 4096, 64
 #: The last subsample has at most this share of all rows, and at most so many.
@@ -68,8 +70,9 @@ def seeded_fit(
 ) -> tuple[LloydResult, Array]:
     """Return the best of `n_init` restarts, and its exemplars.
 
-    Every restart runs to convergence on the first subsample.  With each doubling
-    the worse half is dropped, and the best goes on to full passes over all rows.
+    The restarts race.  The worse half is dropped after a few passes over the first
+    subsample, and again with each doubling of it; the best goes on to full passes over
+    all rows.
     Without subsamples all restarts run on all rows, side by side in one product.
     """
     sample_rng, *seed_rngs = rng.spawn(1 + schedule.n_init)
@@ -81,6 +84,13 @@ def seeded_fit(
         seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
     engine = BlockEngine(nested, space, schedule.budget)
     centers = engine.centers_at(seeds)
+    if sizes and schedule.n_init > 1:
+        heat = engine.leading(sizes[0])
+        with progress.stage("heat", _HEAT_PASSES) as on_pass:
+            results = lloyd(
+                heat, centers, max_iter=_HEAT_PASSES, tol=schedule.tol, on_pass=on_pass
+            )
+        centers = _better_half(results)
     for size in sizes:
         with progress.stage(f"{size:,} rows", schedule.max_iter) as on_pass:
             results = lloyd(
@@ -90,9 +100,7 @@ def seeded_fit(
                 tol=schedule.tol,
                 on_pass=on_pass,
             )
-        order = np.argsort([result.cost for result in results], kind="stable")
-        keep = 1 if size == sizes[-1] else -(-len(results) // 2)
-        centers = _together([results[i].centers for i in order[:keep]])
+        centers = _better_half(results, last=size == sizes[-1])
     if sizes:
         engine = BlockEngine(rows, space, schedule.budget)
     return full_fit(engine, centers, schedule, progress)
@@ -114,7 +122,11 @@ def full_fit(
     return best, engine.exemplars(best.centers, best.labels)
 
 
-def _together(centers: list[Centers]) -> Centers:
+def _better_half(results: list[LloydResult], last: bool = False) -> Centers:
+    """Return the centres of the better half of the restarts, or of the best."""
+    order = np.argsort([result.cost for result in results], kind="stable")
+    keep = 1 if last else -(-len(results) // 2)
+    centers = [results[i].centers for i in order[:keep]]
     return Centers(
         np.concatenate([c.coefficients for c in centers]),
         np.concatenate([c.squared_norms for c in centers]),

@@ -34,9 +34,6 @@ from sketchmeans.validation import (
     check_weights,
 )
 
-#: Restarts when ``n_init="auto"``: side by side they cost little more than one.
-_AUTO_RESTARTS = 4
-
 
 class KernelClusterer(
     CallbackSupportMixin,
@@ -46,6 +43,9 @@ class KernelClusterer(
     BaseEstimator,
 ):
     """What exact and Nyström kernel k-means share: everything after the fit."""
+
+    #: Restarts when ``n_init="auto"``.
+    _auto_restarts: int
 
     n_clusters: int
     kernel: str | Kernel | Callable[..., float]
@@ -126,7 +126,7 @@ class KernelClusterer(
     def _restarts(self, start: Start | Seeding) -> int:
         """Return how many restarts there are; a given start has one."""
         if not isinstance(start, Start):
-            return _AUTO_RESTARTS if self.n_init == "auto" else int(self.n_init)
+            return self._auto_restarts if self.n_init == "auto" else int(self.n_init)
         if self.n_init not in ("auto", 1):
             warnings.warn(
                 f"n_init={self.n_init} restarts from a given init would all be the "

@@ -108,6 +108,8 @@ class KernelKMeans(KernelClusterer):
     [np.float64(150.0), np.float64(150.0)]
     """
 
+    _auto_restarts = 4
+
     def __init__(
         self,
         n_clusters: int = 8,

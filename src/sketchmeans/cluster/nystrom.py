@@ -81,8 +81,8 @@ class NystromKMeans(KernelClusterer):
         "random", "k-means++", "greedy-k-means++", "local-search"; or points (k, d), row
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
-        Restarts.  They run side by side and are raced on the subsamples: with each
-        doubling the worse half is dropped.  "auto" is 4, or 1 from a given start.
+        Restarts.  They run side by side and race on the subsamples: the worse half is
+        dropped again and again.  "auto" is 8, or 1 from a given start.
     max_iter : int, default=300
         Most passes in each stage.
     tol : float, default=1e-4
@@ -149,6 +149,9 @@ class NystromKMeans(KernelClusterer):
     >>> sorted(model.cluster_sizes_)
     [np.float64(1500.0), np.float64(1500.0)]
     """
+
+    #: Side by side, and dropped early, they cost little more than one.
+    _auto_restarts = 8
 
     def __init__(
         self,
