@@ -130,7 +130,7 @@ def assign_block(
     scores = table.scores(coordinates)
     labels, closest = table.nearest(scores)
     membership, counts = table.membership(labels, weights)
-    sums = membership @ coordinates
+    sums = dense(membership @ coordinates)
     if isinstance(norms, float):
         total = norms * (len(labels) if weights is None else float(weights.sum()))
     else:
@@ -140,3 +140,8 @@ def assign_block(
     nearest = np.stack([closest[:, 0], table.second(scores, labels)])
     nearest += norms
     return BlockSums(labels, sums, counts, total, nearest)
+
+
+def dense(values: Any) -> Array:
+    """Return a product with sparse coordinates as an ordinary array."""
+    return np.asarray(values.toarray() if sparse.issparse(values) else values)

@@ -8,7 +8,7 @@ from copy import copy
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.assign import BlockSums, Table, assign_block
+from sketchmeans.assign import BlockSums, Table, assign_block, dense
 from sketchmeans.bounds import Reference
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Assignment, Centers, nearest_members
@@ -45,7 +45,8 @@ class BlockEngine:
         shape = (len(rows), space.n_coordinates)
         self._store: Array | None = None
         if (
-            rows.n_features >= _STORE_FEATURES
+            space.storable
+            and rows.n_features >= _STORE_FEATURES
             and shape[0] * shape[1] * space.dtype.itemsize <= budget
         ):
             self._store = np.empty(shape, dtype=space.dtype)
@@ -159,7 +160,7 @@ class BlockEngine:
                 ),
                 shape=(len(then.counts), len(moved)),
             )
-            return new, change @ b[moved].astype(np.float64)
+            return new, dense(change @ b[moved].astype(np.float64))
 
         labels, sums = then.labels.copy(), then.sums.copy()
         edges = spans(len(active), self.space.height)
@@ -230,7 +231,7 @@ class BlockEngine:
         empty = list(np.flatnonzero(counts == 0.0))
         candidates = self._costliest(labels, centers, 64 + 4 * len(empty))
         weights = self.rows.weights
-        b = self.space.coordinates(self.rows.take(candidates)).astype(np.float64)
+        b = self._coordinates_of(candidates)
         # The part of φ(x) outside the span no centre can reach: leave it out.
         lengths = np.einsum("ij,ji->i", b, self.space.coefficients(b))
         own = labels[candidates]
@@ -297,8 +298,13 @@ class BlockEngine:
 
     def centers_at(self, indices: Array) -> Centers:
         """Return centres at the projections of these rows, of shape (restarts, k)."""
-        flat = self.space.coordinates(self.rows.take(indices.ravel()))
+        flat = self._coordinates_of(indices.ravel())
         return self.centers_of_means(flat.reshape(*indices.shape, -1))
+
+    def _coordinates_of(self, indices: Array) -> Array:
+        """Return the coordinates of a few rows, dense and in float64."""
+        b = dense(self.space.coordinates(self.rows.take(indices)))
+        return b.astype(np.float64)
 
     def centers_of_partition(self, labels: Array, k: int) -> Centers:
         """Return the centroids of a partition of all rows."""
@@ -310,7 +316,7 @@ class BlockEngine:
                 (mass, labels[slice(*span)], np.arange(len(mass) + 1)),
                 shape=(k, len(mass)),
             )
-            return membership @ self.coordinates(span)
+            return dense(membership @ self.coordinates(span))
 
         weights = self.rows.weights
         counts = np.bincount(labels, weights, minlength=k)

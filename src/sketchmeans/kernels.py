@@ -30,7 +30,7 @@ from sketchmeans.rows import Block, Rows, block_height, float_type, spans
 _DENSE_SHARE = 0.05
 
 #: Rows with no more entries than this are prepared once for many kernel columns.
-_AMONG_ENTRIES = 2**24
+_PREPARED_ENTRIES = 2**24
 
 
 class Columns(Protocol):
@@ -149,7 +149,7 @@ class Linear(_ProductKernel):
     """``k(x, z) = x·z``."""
 
     def diagonal(self, X: Block) -> Array:
-        return _squared_norms(X)
+        return squared_norms(X)
 
 
 class Polynomial(_ProductKernel):
@@ -169,7 +169,7 @@ class Polynomial(_ProductKernel):
 
     def diagonal(self, X: Block) -> Array:
         return np.asarray(
-            (float(self.gamma) * _squared_norms(X) + self.coef0) ** self.degree
+            (float(self.gamma) * squared_norms(X) + self.coef0) ** self.degree
         )
 
 
@@ -188,7 +188,7 @@ class Sigmoid(_ProductKernel):
         return np.tanh(values, out=values)
 
     def diagonal(self, X: Block) -> Array:
-        return np.tanh(float(self.gamma) * _squared_norms(X) + self.coef0)
+        return np.tanh(float(self.gamma) * squared_norms(X) + self.coef0)
 
 
 class Cosine(_ProductKernel):
@@ -206,14 +206,14 @@ class Cosine(_ProductKernel):
 
         def columns(block: Block, out: Array | None = None) -> Array:
             values = products(block, out)
-            values *= _inverse_roots(_squared_norms(block)).astype(kind)[:, None]
+            values *= _inverse_roots(squared_norms(block)).astype(kind)[:, None]
             values *= scale_z
             return values
 
         return columns
 
     def diagonal(self, X: Block) -> Array:
-        return (_squared_norms(X) > 0).astype(np.float64)
+        return (squared_norms(X) > 0).astype(np.float64)
 
 
 class ArcCosine(Kernel):
@@ -241,7 +241,7 @@ class ArcCosine(Kernel):
         z_roots = np.sqrt(products.z_norms)
 
         def columns(block: Block, out: Array | None = None) -> Array:
-            scale = np.sqrt(_squared_norms(block))[:, None] * z_roots
+            scale = np.sqrt(squared_norms(block))[:, None] * z_roots
             cosine = products(block, None)
             np.divide(cosine, scale, out=cosine, where=scale > 0)
             np.clip(cosine, -1.0, 1.0, out=cosine)
@@ -266,7 +266,7 @@ class ArcCosine(Kernel):
 
     def diagonal(self, X: Block) -> Array:
         factor = 3.0 if self.order == 2 else 1.0
-        return np.asarray(factor * _squared_norms(X) ** self.order)
+        return np.asarray(factor * squared_norms(X) ** self.order)
 
 
 class RBF(Kernel):
@@ -311,33 +311,64 @@ class RBF(Kernel):
         return columns
 
     def among(self, rows: Rows) -> Callable[[Array], Array]:
-        gamma, shape = float(self.gamma), (len(rows), rows.n_features + 2)
-        if rows.is_sparse or shape[0] * shape[1] > _AMONG_ENTRIES:
-            return super().among(rows)
-        # Few rows, asked for again and again: shift and augment them once.
-        X = rows.block(0, len(rows))
-        shift = X.mean(axis=0, dtype=np.float64).astype(rows.dtype)
-        augmented = _augment(X, shift, gamma, np.empty(shape, dtype=rows.dtype))
+        distances = squared_distances_among(rows)
 
         def values(numbers: Array) -> Array:
-            points = augmented[numbers]
-            weights = np.concatenate(
-                [2.0 * gamma * points[:, :-2], points[:, -1:], points[:, -2:-1]], axis=1
-            ).astype(rows.dtype)
-            result = np.empty((len(rows), len(numbers)))
-
-            def fill(span: tuple[int, int]) -> None:
-                np.exp(augmented[slice(*span)] @ weights.T, out=result[slice(*span)])
-
-            edges = spans(len(rows), block_height(rows.n_features, len(numbers)))
-            for _ in rows.workers.map(fill, edges):
-                pass
-            return result
+            result = distances(numbers)
+            result *= -float(self.gamma)
+            return np.exp(result, out=result)
 
         return values
 
     def diagonal(self, X: Block) -> Array:
         return np.ones(X.shape[0])
+
+
+def squared_distances_among(rows: Rows) -> Callable[[Array], Array]:
+    """Return a function from row numbers to ``‖x − x_number‖²``, in float64.
+
+    The rows are taken about their mean, and few rows that are asked for again and
+    again are shifted once.
+    """
+    shape = (len(rows), rows.n_features + 2)
+    prepared = None
+    if not rows.is_sparse and shape[0] * shape[1] <= _PREPARED_ENTRIES:
+        X = rows.block(0, len(rows))
+        shift = X.mean(axis=0, dtype=np.float64).astype(rows.dtype)
+        prepared = _augment(X, shift, 1.0, np.empty(shape, dtype=rows.dtype))
+
+    def distances(numbers: Array) -> Array:
+        result = np.empty((len(rows), len(numbers)))
+        if prepared is not None:
+            points = prepared[numbers]
+            weights = np.empty((shape[1], len(numbers)), dtype=rows.dtype)
+            weights[:-2] = 2.0 * points[:, :-2].T
+            weights[-2] = 1.0
+            weights[-1] = points[:, -2]
+        else:
+            points = rows.take(numbers)
+            exponents = (
+                _sparse_exponents(points, 1.0, rows.dtype)
+                if rows.is_sparse
+                else _dense_exponents(points, 1.0, rows.dtype, rows.workers)
+            )
+
+        def fill(span: tuple[int, int]) -> None:
+            part = result[slice(*span)]
+            part[...] = (
+                exponents(rows.block(*span))
+                if prepared is None
+                else prepared[slice(*span)] @ weights
+            )
+            np.negative(part, out=part)
+            np.maximum(part, 0.0, out=part)
+
+        edges = spans(len(rows), block_height(rows.n_features, len(numbers)))
+        for _ in rows.workers.map(fill, edges):
+            pass
+        return result
+
+    return distances
 
 
 def _augment(X: Block, shift: Array, gamma: float, out: Array) -> Array:
@@ -380,7 +411,7 @@ def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:
     def exponents(block: Block, out: Array | None = None) -> Array:
         distances = products(block, None)
         distances *= -2.0
-        distances += _squared_norms(block)[:, None]
+        distances += squared_norms(block)[:, None]
         distances += products.z_norms
         np.maximum(distances, 0.0, out=distances)
         distances *= -gamma
@@ -622,7 +653,7 @@ class _Products:
     def __init__(self, Z: Block, kind: np.dtype[Any], workers: Workers | None) -> None:
         self.kind = kind
         self.workers = workers
-        self.z_norms = _squared_norms(Z)
+        self.z_norms = squared_norms(Z)
         self.columns: Any
         if sparse.issparse(Z):
             # Far from the origin float32 products lose all digits, and CSR rows
@@ -667,7 +698,8 @@ def _toarray(block: Block) -> Array:
     return np.asarray(block.toarray() if sparse.issparse(block) else block)
 
 
-def _squared_norms(X: Block) -> Array:
+def squared_norms(X: Block) -> Array:
+    """Return ``‖x‖²`` of every row, in float64."""
     if sparse.issparse(X):
         wide = X.astype(np.float64)
         return np.asarray(wide.multiply(wide).sum(axis=1), dtype=np.float64).ravel()

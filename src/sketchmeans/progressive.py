@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchmeans.blocks import BlockEngine
-from sketchmeans.kernels import Kernel
+from sketchmeans.kernels import Kernel, squared_distances_among
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Centers, LloydResult, lloyd
 from sketchmeans.progress import Progress
@@ -144,6 +144,20 @@ def _nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
     else:
         indices = rng.choice(len(rows), size, p=rows.weights / rows.total_weight)
     return rows.subset(indices, None)
+
+
+def euclidean_distances(rows: Rows) -> Distances:
+    """Return the function from row numbers to squared distances in input space."""
+    distances = squared_distances_among(rows)
+    noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(rows.dtype).eps
+
+    def distances_to(indices: Array) -> Array:
+        values = distances(indices)
+        # Differences of rounding are no distance between equal rows.
+        values[values <= noise * values.max(axis=0, initial=0.0)] = 0.0
+        return values
+
+    return distances_to
 
 
 class KernelDistances:

@@ -15,11 +15,15 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
-from sketchmeans.kernels import Kernel
+from sketchmeans.kernels import Kernel, squared_norms
 from sketchmeans.linalg import Array, PseudoInverse, pseudo_inverse
 from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, block_height, spans
+from sketchmeans.rows import Block, Rows, block_height, spans
+
+#: Rows are shifted when their mean is this many squared spreads from the origin.
+_FAR = 100.0
 
 
 class Space(Protocol):
@@ -29,6 +33,8 @@ class Space(Protocol):
     n_coordinates: int
     height: int
     constant_norm: float | None
+    #: Whether coordinates are worth storing.
+    storable: bool
 
     def coordinates(self, block: Block, out: Array | None = None) -> Array:
         """Return ``b_x`` for every row of a block."""
@@ -61,6 +67,8 @@ class LandmarkSpace:
     diagonal : ndarray of shape (n,), optional
         ``k(x, x)`` of the training rows, where it is given.
     """
+
+    storable = True
 
     def __init__(
         self,
@@ -103,6 +111,55 @@ class LandmarkSpace:
 
     def coefficients(self, means: Array) -> Array:
         return self.inverse.solve(np.asarray(means, dtype=np.float64).T)
+
+
+class InputSpace:
+    """The input space itself: plain k-means.
+
+    ``b_x = x``, taken about the mean of the rows where they lie far from the origin,
+    and ``M`` is the identity.
+
+    Parameters
+    ----------
+    rows : Rows
+        What the shift is found from.
+    k : int
+        Number of clusters.
+    """
+
+    storable = False  # the rows are their own coordinates
+    constant_norm = None
+
+    def __init__(self, rows: Rows, k: int) -> None:
+        self.dtype = np.dtype(np.float64) if rows.is_sparse else rows.dtype
+        self.n_coordinates = rows.n_features
+        self.height = block_height(rows.n_features, k)
+        self.shift: Array | None = None
+        if not rows.is_sparse:
+            moments = rows.survey()
+            # Closer to the origin a float loses nothing that a shift would save.
+            if moments.mean @ moments.mean > _FAR * moments.variance:
+                self.shift = moments.mean.astype(self.dtype)
+
+    def coordinates(self, block: Block, out: Array | None = None) -> Block:
+        if self.shift is not None:
+            return np.subtract(block, self.shift, out=out, casting="same_kind")
+        if block.dtype == self.dtype:
+            return block
+        if out is None or sparse.issparse(block):
+            return block.astype(self.dtype)
+        out[...] = block
+        return out
+
+    def row_norms(self, block: Block, numbers: Array) -> Array:
+        return squared_norms(self.coordinates(block))
+
+    def coefficients(self, means: Array) -> Array:
+        return np.asarray(means, dtype=np.float64).T
+
+    def centers(self, coefficients: Array) -> Array:
+        """Return centroids (k, d) in the input space."""
+        return coefficients if self.shift is None else coefficients + self.shift
 
 
 def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array:
