@@ -10,8 +10,16 @@ if TYPE_CHECKING:
     from sketchmeans.cluster import KernelKMeans, NystromKMeans
     from sketchmeans.kernels import Kernel
     from sketchmeans.landmarks import Landmarks
+    from sketchmeans.nystrom import Nystrom
 
-__all__ = ["Kernel", "KernelKMeans", "Landmarks", "NystromKMeans", "__version__"]
+__all__ = [
+    "Kernel",
+    "KernelKMeans",
+    "Landmarks",
+    "Nystrom",
+    "NystromKMeans",
+    "__version__",
+]
 
 __version__ = version("sketchmeans")
 
@@ -21,6 +29,7 @@ _HOMES = {
     "Kernel": "kernels",
     "KernelKMeans": "cluster",
     "Landmarks": "landmarks",
+    "Nystrom": "nystrom",
     "NystromKMeans": "cluster",
 }
 

@@ -42,16 +42,18 @@ def resolve_gamma(
         if not 0.0 < float(gamma) < np.inf:
             raise ValueError(f"gamma={gamma!r} should be a positive finite number.")
         return float(gamma)
-    if gamma == "scale":
+    if not isinstance(gamma, str):
+        pass
+    elif gamma == "scale":
         return _inverse(rows.n_features * _entry_variance(rows))
-    if gamma == "mean":
+    elif gamma == "mean":
         if distance == "sqeuclidean":
             # The mean over all pairs is twice the variance: no pairs are formed.
             return _inverse(2.0 * 2.0 * rows.survey().variance)
         if distance == "cityblock":
             return _inverse(_mean_l1_distance(rows, rng))
         return 1.0 / rows.n_features
-    if gamma == "median":
+    elif gamma == "median":
         if distance is None:
             raise ValueError(
                 "gamma='median' is defined for the rbf and laplacian kernels; give a "

@@ -306,27 +306,34 @@ class BlockEngine:
         b = dense(self.space.coordinates(self.rows.take(indices)))
         return b.astype(np.float64)
 
-    def centers_of_partition(self, labels: Array, k: int) -> Centers:
-        """Return the centroids of a partition of all rows."""
+    def partition(self, labels: Array, k: int) -> tuple[Assignment, Centers]:
+        """Return the assignment and the centroids of a given partition of all rows.
 
-        def add(span: Span) -> Array:
+        A cluster without rows gets the centroid of all rows.
+        """
+
+        def add(span: Span) -> tuple[Array, float]:
+            b, norms = self.coordinates(span), self._norms(span)
             weights = self.rows.block_weights(*span)
             mass = np.ones(span[1] - span[0]) if weights is None else weights
             membership = sparse.csc_array(
                 (mass, labels[slice(*span)], np.arange(len(mass) + 1)),
                 shape=(k, len(mass)),
             )
-            return dense(membership @ self.coordinates(span))
+            total = float(mass @ np.broadcast_to(norms, mass.shape))
+            return dense(membership @ b), total
 
-        weights = self.rows.weights
-        counts = np.bincount(labels, weights, minlength=k)
-        if not counts.all():
-            raise ValueError(
-                f"init gives cluster {int(np.flatnonzero(counts == 0)[0])} only rows "
-                "with sample_weight 0; every cluster should have a row."
-            )
-        sums = sum(self.workers.map(add, self._spans))
-        return self.centers_of_means((sums / counts[:, None])[None])
+        sums, self._norm_total = np.zeros((k, self.space.n_coordinates)), 0.0
+        for block_sums, block_norms in self.workers.map(add, self._spans):
+            sums += block_sums
+            self._norm_total += block_norms
+        counts = np.bincount(labels, self.rows.weights, minlength=k) * 1.0
+        means = np.tile(sums.sum(axis=0) / counts.sum(), (k, 1))
+        full = counts > 0.0
+        means[full] = sums[full] / counts[full][:, None]
+        centers = self.centers_of_means(means[None])
+        given = self._assignment(labels[:, None], sums[None], counts[None], centers)
+        return given, centers
 
     def all_coordinates(self) -> Array:
         """Return the coordinates of all rows, in one array."""

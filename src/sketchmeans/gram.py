@@ -35,6 +35,8 @@ def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
         def tile(span: Span, start: int = start, stop: int = stop) -> None:
             top, bottom = span
             values = columns(rows.block(top, bottom))  # noqa: B023 - used at once
+            if top == start:  # a product is symmetric only up to rounding
+                values = 0.5 * (values + values.T)
             K[top:bottom, start:stop] = values
             K[start:stop, top:bottom] = values.T
 

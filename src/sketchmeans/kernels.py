@@ -221,7 +221,8 @@ class ArcCosine(Kernel):
 
     With θ the angle between x and z, order 0 is ``1 − θ/π``, order 1 (rectified
     linear units) ``‖x‖‖z‖ (sin θ + (π − θ) cos θ)/π`` and order 2
-    ``‖x‖²‖z‖² (3 sin θ cos θ + (π − θ)(1 + 2 cos²θ))/π``.
+    ``‖x‖²‖z‖² (3 sin θ cos θ + (π − θ)(1 + 2 cos²θ))/π``.  A zero row, which has no
+    angle, has the kernel value 0.
     """
 
     def __init__(self, order: int = 1) -> None:
@@ -246,6 +247,7 @@ class ArcCosine(Kernel):
             np.divide(cosine, scale, out=cosine, where=scale > 0)
             np.clip(cosine, -1.0, 1.0, out=cosine)
             values = scale**self.order * self._angular(cosine)
+            values[scale == 0.0] = 0.0
             if out is None:
                 return np.asarray(values, dtype=kind)
             out[...] = values
@@ -266,7 +268,8 @@ class ArcCosine(Kernel):
 
     def diagonal(self, X: Block) -> Array:
         factor = 3.0 if self.order == 2 else 1.0
-        return np.asarray(factor * squared_norms(X) ** self.order)
+        norms = squared_norms(X)
+        return np.where(norms > 0.0, factor * norms**self.order, 0.0)
 
 
 class RBF(Kernel):
@@ -494,7 +497,10 @@ class Pairwise(Kernel):
 
         def columns(block: Block, out: Array | None = None) -> Array:
             values = pairwise_kernels(
-                block, Z, metric=self.metric, **(self.params or {})
+                block.astype(kind, copy=False),
+                Z.astype(kind, copy=False),
+                metric=self.metric,
+                **(self.params or {}),
             )
             if out is None:
                 return np.asarray(values, dtype=kind)
@@ -636,6 +642,11 @@ def as_kernel(
     )
 
 
+def is_given(kernel: Kernel) -> bool:
+    """Say whether the kernel values are precomputed."""
+    return isinstance(kernel, Precomputed)
+
+
 def warn_if_indefinite(kernel: Kernel) -> None:
     """Warn that the theory does not cover an indefinite kernel."""
     if not kernel.positive_definite:
@@ -676,6 +687,8 @@ class _Products:
         columns = self.columns
         if sparse.issparse(columns):
             columns = columns.toarray()
+        if columns.dtype != self.kind:  # the landmarks are CSR, the rows are not
+            columns = columns.astype(self.kind)
         return np.dot(self._floats(block), columns, out=out)
 
     def _floats(self, block: Array) -> Array:

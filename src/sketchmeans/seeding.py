@@ -30,22 +30,6 @@ class Seeding(Protocol):
         ...
 
 
-class RandomSeeding(BaseEstimator):
-    """Rows drawn at random, with probability proportional to their weight."""
-
-    def seed(
-        self, distances_to: Distances, weights: Array, k: int, rngs: Generators
-    ) -> Array:
-        # The k smallest of exponential times / weight are successive weighted draws.
-        with np.errstate(divide="ignore"):
-            return np.stack(
-                [
-                    np.argsort(rng.exponential(size=len(weights)) / weights)[:k]
-                    for rng in rngs
-                ]
-            )
-
-
 class KMeansPlusPlus(BaseEstimator):
     """D² sampling (Arthur & Vassilvitskii).
 
@@ -70,11 +54,18 @@ class KMeansPlusPlus(BaseEstimator):
         chosen = np.empty((len(rngs), k), dtype=np.intp)
         chosen[:, 0] = [_draw(weights, rng, 1)[0] for rng in rngs]
         closest = distances_to(chosen[:, 0])
-        tries = 2 + int(np.log(k)) if self.n_candidates == "auto" else self.n_candidates
+        tries = (
+            2 + int(np.log(k))
+            if self.n_candidates == "auto"
+            else int(self.n_candidates)
+        )
+        restarts = np.arange(len(rngs))
         for j in range(1, k):
             candidates = np.stack(
                 [
-                    _draw(weights * closest[:, r], rng, int(tries), chosen[r, :j])
+                    _draw_new(
+                        self._mass(closest[:, r]), weights, rng, tries, chosen[r, :j]
+                    )
                     for r, rng in enumerate(rngs)
                 ]
             )
@@ -82,15 +73,26 @@ class KMeansPlusPlus(BaseEstimator):
                 len(weights), *candidates.shape
             )
             np.minimum(nearer, closest[:, :, None], out=nearer)
-            best = (
-                np.einsum("i,irc->rc", weights, nearer).argmin(axis=1)
-                if int(tries) > 1
-                else np.zeros(len(rngs), dtype=np.intp)
-            )
-            restarts = np.arange(len(rngs))
+            best = np.zeros(len(rngs), dtype=np.intp)
+            if tries > 1:
+                best = np.einsum("i,irc->rc", weights, nearer).argmin(axis=1)
             chosen[:, j] = candidates[restarts, best]
             closest = nearer[:, restarts, best]
         return chosen
+
+    def _mass(self, closest: Array) -> Array:
+        """Return what a row's chance is proportional to, next to its weight."""
+        return closest
+
+
+class RandomSeeding(KMeansPlusPlus):
+    """Rows of distinct values drawn with probability proportional to their weight."""
+
+    def __init__(self) -> None:
+        super().__init__(n_candidates=1)
+
+    def _mass(self, closest: Array) -> Array:
+        return (closest > 0.0).astype(np.float64)
 
 
 class LocalSearch(BaseEstimator):
@@ -122,7 +124,7 @@ class LocalSearch(BaseEstimator):
         for _ in range(steps):
             candidates = np.array(
                 [
-                    _draw(weights * state.first, rng, 1, centres)[0]
+                    _draw_new(state.first, weights, rng, 1, centres)[0]
                     for state, rng, centres in zip(states, rngs, chosen, strict=True)
                 ]
             )
@@ -175,20 +177,26 @@ class _TwoNearest:
         self._find_second(rows)
 
 
-def _draw(
-    mass: Array, rng: np.random.Generator, size: int, taken: Array | None = None
+def _draw(mass: Array, rng: np.random.Generator, size: int) -> Array:
+    """Return row numbers drawn with probability proportional to `mass`."""
+    edges = np.cumsum(mass, dtype=np.float64)
+    drawn = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
+    return np.minimum(drawn, np.flatnonzero(mass)[-1])
+
+
+def _draw_new(
+    mass: Array, weights: Array, rng: np.random.Generator, size: int, taken: Array
 ) -> Array:
-    """Return row numbers drawn with probability proportional to `mass`.
+    """Return row numbers drawn with probability proportional to weight times `mass`.
 
     Where no mass is left, every distinct row is a centre already: what is drawn next
     cannot lower the cost, and any row that is not `taken` will do.
     """
-    edges = np.cumsum(mass, dtype=np.float64)
-    if not edges[-1] > 0.0:
-        free = np.setdiff1d(np.arange(len(mass)), taken if taken is not None else [])
-        return np.asarray(rng.choice(free if len(free) else len(mass), size))
-    drawn = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
-    return np.minimum(drawn, np.flatnonzero(mass)[-1])
+    mass = weights * mass
+    if not mass.any():
+        mass = weights.copy()
+        mass[taken] = 0.0
+    return _draw(mass if mass.any() else weights, rng, size)
 
 
 SEEDINGS: dict[str, Callable[[], Seeding]] = {

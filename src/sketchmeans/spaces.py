@@ -122,28 +122,26 @@ class InputSpace:
     Parameters
     ----------
     rows : Rows
-        What the shift is found from.
     k : int
         Number of clusters.
+    shift : ndarray of shape (d,), optional
+        The origin; where it is not given the rows decide.
     """
 
     storable = False  # the rows are their own coordinates
-    constant_norm = None
+    constant_norm: float | None = None
 
-    def __init__(self, rows: Rows, k: int) -> None:
+    def __init__(self, rows: Rows, k: int, shift: Array | None = None) -> None:
         self.dtype = np.dtype(np.float64) if rows.is_sparse else rows.dtype
         self.n_coordinates = rows.n_features
         self.height = block_height(rows.n_features, k)
-        self.shift: Array | None = None
-        if not rows.is_sparse:
-            moments = rows.survey()
-            # Closer to the origin a float loses nothing that a shift would save.
-            if moments.mean @ moments.mean > _FAR * moments.variance:
-                self.shift = moments.mean.astype(self.dtype)
+        self.shift = origin(rows) if shift is None else shift
+        self._moves = bool(self.shift.any())
 
     def coordinates(self, block: Block, out: Array | None = None) -> Block:
-        if self.shift is not None:
-            return np.subtract(block, self.shift, out=out, casting="same_kind")
+        if self._moves:
+            shift = self.shift.astype(self.dtype)
+            return np.subtract(block, shift, out=out, casting="same_kind")
         if block.dtype == self.dtype:
             return block
         if out is None or sparse.issparse(block):
@@ -157,9 +155,19 @@ class InputSpace:
     def coefficients(self, means: Array) -> Array:
         return np.asarray(means, dtype=np.float64).T
 
-    def centers(self, coefficients: Array) -> Array:
-        """Return centroids (k, d) in the input space."""
-        return coefficients if self.shift is None else coefficients + self.shift
+
+def origin(rows: Rows) -> Array:
+    """Return the point about which rows are taken: zero, or their mean if that is far.
+
+    Closer to the origin floats lose nothing that a shift would save; CSR rows cannot
+    be shifted, and are worked on in float64.
+    """
+    if not rows.is_sparse:
+        moments = rows.survey()
+        if moments.mean @ moments.mean > _FAR * moments.variance:
+            # A float of the rows' own type: the shift itself is then exact.
+            return moments.mean.astype(rows.dtype).astype(np.float64)
+    return np.zeros(rows.n_features)
 
 
 def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array:
@@ -180,3 +188,11 @@ def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array
         K[start:, start:stop] = strip.T
     np.fill_diagonal(K, kernel.diagonal(landmarks))
     return K
+
+
+def given_matrix(rows: Rows, indices: Array | None) -> Array:
+    """Return ``k(Z, Z)`` out of a precomputed kernel matrix, in float64."""
+    numbers = np.asarray(indices)
+    chosen = rows.take(numbers)[:, numbers]
+    K = np.asarray(chosen.toarray() if rows.is_sparse else chosen, dtype=np.float64)
+    return np.asarray(0.5 * (K + K.T))

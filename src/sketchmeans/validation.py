@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from sketchmeans.linalg import Array
 
@@ -30,6 +31,11 @@ def check_number(name: str, value: Any, low: float = 0.0) -> float:
     ):
         return float(value)
     raise ValueError(f"{name}={value!r} should be a finite number >= {low:g}.")
+
+
+def is_auto(value: Any) -> bool:
+    """Say whether a parameter is the word "auto"."""
+    return isinstance(value, str) and value == "auto"
 
 
 def check_option(name: str, value: Any, options: tuple[str, ...]) -> str:
@@ -83,4 +89,20 @@ def as_generator(random_state: Any) -> np.random.Generator:
     raise ValueError(
         f"random_state={random_state!r} should be None, a non-negative integer, a "
         "numpy Generator or a RandomState."
+    )
+
+
+def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return a user's table as it is stored: nothing is converted as a whole.
+
+    Whether values are finite is checked as the rows are read.
+    """
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype="numeric",
+        ensure_all_finite=False,
+        accept_large_sparse=True,
     )

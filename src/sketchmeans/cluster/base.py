@@ -1,10 +1,9 @@
-"""What the kernel estimators share: everything around the fit."""
+"""What the estimators share: everything around the fit."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,69 +15,56 @@ from sklearn.base import (
 )
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
-from sketchmeans.kernels import Kernel, Precomputed, as_kernel, warn_if_indefinite
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers, LloydResult
 from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, as_rows
+from sketchmeans.rows import Rows, as_rows
 from sketchmeans.seeding import Seeding
-from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.spaces import Space
 from sketchmeans.start import Start
 from sketchmeans.validation import (
     check_integer,
     check_number,
     check_weights,
+    is_auto,
+    validated,
 )
 
 
-class KernelClusterer(
+class Clusterer(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     ClusterMixin,
     BaseEstimator,
 ):
-    """What exact and Nyström kernel k-means share: everything after the fit."""
+    """k-means in some space: parameters in common, and everything after the fit."""
 
     #: Restarts when ``n_init="auto"``.
     _auto_restarts: int
 
     n_clusters: int
-    kernel: str | Kernel | Callable[..., float]
-    gamma: Gamma
-    degree: float
-    coef0: float
-    kernel_params: Mapping[str, Any] | None
     n_init: int | str
     max_iter: int
     tol: float
     n_jobs: int | None
     verbose: int
     random_state: Any
-    dual_coef_: Array
-    _squared_norms: Array
 
     @abstractmethod
-    def _space(self, workers: Workers) -> LandmarkSpace:
-        """Return the span in which the fitted centres live."""
+    def _space(self, rows: Rows) -> Space:
+        """Return the space in which the fitted centres live, for rows to predict."""
 
+    @abstractmethod
     def _centers(self) -> Centers:
-        """Return the fitted centres; prediction does without their means."""
-        k = len(self._squared_norms)
-        return Centers(
-            self.dual_coef_.T[None], self._squared_norms[None], np.empty((1, k, 0))
-        )
+        """Return the fitted centres."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(
-            self.kernel, Precomputed
-        )
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -90,44 +76,26 @@ class KernelClusterer(
         check_integer("n_clusters", self.n_clusters)
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)
-        check_integer("verbose", int(self.verbose), low=0)
-        if self.n_init != "auto":
+        if not isinstance(self.verbose, bool):
+            check_integer("verbose", self.verbose, low=0)
+        if not is_auto(self.n_init):
             check_integer("n_init", self.n_init)
 
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         """Return the validated rows of `fit`."""
-        X = _validated(self, X, reset=True)
+        X = validated(self, X, reset=True)
         n_samples = X.shape[0]
         if n_samples < self.n_clusters:
             raise ValueError(
                 f"n_samples={n_samples} should be >= n_clusters={self.n_clusters}."
             )
-        rows = as_rows(X, workers, check_weights(sample_weight, n_samples))
-        if self.__sklearn_tags__().input_tags.pairwise and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"X.shape={X.shape} should be square with kernel='precomputed': "
-                "k(X, X) of the training rows."
-            )
-        return rows
-
-    def _fitted_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
-        kernel = as_kernel(
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        ).resolved(rows, rng)
-        warn_if_indefinite(kernel)
-        self.kernel_ = kernel
-        self.gamma_ = getattr(kernel, "gamma", None)
-        return kernel
+        return as_rows(X, workers, check_weights(sample_weight, n_samples))
 
     def _restarts(self, start: Start | Seeding) -> int:
         """Return how many restarts there are; a given start has one."""
         if not isinstance(start, Start):
-            return self._auto_restarts if self.n_init == "auto" else int(self.n_init)
-        if self.n_init not in ("auto", 1):
+            return self._auto_restarts if is_auto(self.n_init) else int(self.n_init)
+        if not is_auto(self.n_init) and self.n_init != 1:
             warnings.warn(
                 f"n_init={self.n_init} restarts from a given init would all be the "
                 "same: one is run.",
@@ -146,8 +114,6 @@ class KernelClusterer(
         self.converged_ = result.converged
         self.cluster_sizes_ = result.counts
         self.exemplar_indices_ = exemplars
-        if not isinstance(self.kernel_, Precomputed):
-            self.exemplars_ = rows.take(exemplars)
         found = int((result.counts > 0.0).sum())
         if found < self.n_clusters:
             warnings.warn(
@@ -230,23 +196,6 @@ class KernelClusterer(
 
     def _new_rows(self, X: Any, workers: Workers) -> BlockEngine:
         check_is_fitted(self)
-        X = _validated(self, X, reset=False)
-        return BlockEngine(as_rows(X, workers), self._space(workers))
-
-
-def _validated(estimator: BaseEstimator, X: Any, *, reset: bool) -> Block:
-    """Return `X` as it is stored: nothing is converted as a whole."""
-    return validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype="numeric",
-        ensure_all_finite=False,
-        accept_large_sparse=True,
-    )
-
-
-def is_given(kernel: Kernel) -> bool:
-    """Say whether the kernel values are precomputed."""
-    return isinstance(kernel, Precomputed)
+        X = validated(self, X, reset=False)
+        rows = as_rows(X, workers)
+        return BlockEngine(rows, self._space(rows))

@@ -10,15 +10,15 @@ from sklearn.callback import with_callbacks
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
-from sketchmeans.cluster.base import KernelClusterer, is_given
+from sketchmeans.cluster.kernel import KernelClusterer
 from sketchmeans.gram import GramCenters, GramEngine, gram_matrix
-from sketchmeans.kernels import Kernel
+from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import lloyd
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
-from sketchmeans.rows import Block, Rows, as_rows
+from sketchmeans.rows import Block, Rows
 from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import LandmarkSpace
 from sketchmeans.start import Start, read_start
@@ -164,7 +164,7 @@ class KernelKMeans(KernelClusterer):
             self._check_memory(rows, restarts)
             progress = Progress(self, self.verbose)
             with progress.step("kernel matrix"):
-                kernel = self._fitted_kernel(rows, kernel_rng)
+                kernel = self._resolved_kernel(rows, kernel_rng)
                 K = (
                     _symmetric(rows.X)
                     if is_given(kernel)
@@ -172,7 +172,8 @@ class KernelKMeans(KernelClusterer):
                 )
             engine = GramEngine(K, self.n_clusters, rows.weights, workers)
             with progress.step("seeding"):
-                centers = self._seed(engine, rows, start, seed_rng.spawn(restarts))
+                rngs = seed_rng.spawn(restarts)
+                centers = self._seed(engine, rows, kernel, start, rngs)
             with progress.stage(f"all {len(rows):,} rows", self.max_iter) as on_pass:
                 results = lloyd(
                     engine,
@@ -185,8 +186,8 @@ class KernelKMeans(KernelClusterer):
             result = min(results, key=lambda result: result.cost)
             exemplars = engine.exemplars(result.centers, result.labels)
         self.X_fit_ = np.arange(len(rows))[:, None] if is_given(kernel) else rows.X
-        self.dual_coef_ = np.ascontiguousarray(result.centers.coefficients[:, 0])
-        self._squared_norms = result.centers.squared_norms[0]
+        self._store_kernel(kernel, rows, exemplars)
+        self._store_centers(result.centers.coefficients[:, 0], result)
         self._store(rows, result, exemplars)
         return self
 
@@ -203,7 +204,12 @@ class KernelKMeans(KernelClusterer):
             )
 
     def _seed(
-        self, engine: GramEngine, rows: Rows, start: Start | Seeding, rngs: Any
+        self,
+        engine: GramEngine,
+        rows: Rows,
+        kernel: Kernel,
+        start: Start | Seeding,
+        rngs: Any,
     ) -> GramCenters:
         if not isinstance(start, Start):
             seeds = start.seed(
@@ -214,14 +220,13 @@ class KernelKMeans(KernelClusterer):
             return engine.centers_of(start.labels)
         if start.indices is not None:
             return engine.centers_at(start.indices[None])
-        points = start.checked_points(rows, self.kernel_)
-        space = LandmarkSpace(self.kernel_, points, rows.dtype, rows.workers)
+        points = start.checked_points(rows, kernel)
+        space = LandmarkSpace(kernel, points, rows.dtype, rows.workers)
         values = BlockEngine(rows, space).all_coordinates()
-        return engine.centers_near(values, self.kernel_.diagonal(points))
+        return engine.centers_near(values, kernel.diagonal(points))
 
-    def _space(self, workers: Workers) -> LandmarkSpace:
-        dtype = as_rows(self.X_fit_, workers).dtype
-        return LandmarkSpace(self.kernel_, self.X_fit_, dtype, workers)
+    def _span_points(self) -> Block:
+        return self.X_fit_
 
 
 def _symmetric(K: Block) -> Array:

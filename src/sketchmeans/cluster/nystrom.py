@@ -11,15 +11,14 @@ from sklearn.callback import with_callbacks
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
-from sketchmeans.cluster.base import KernelClusterer, is_given
-from sketchmeans.kernels import Kernel
+from sketchmeans.cluster.kernel import KernelClusterer
+from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.landmarks import (
     Landmarks,
     LandmarkSelector,
     as_selector,
     read_landmarks,
 )
-from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
@@ -31,14 +30,15 @@ from sketchmeans.progressive import (
     seeded_fit,
     subsample_sizes,
 )
-from sketchmeans.rows import Rows, as_rows
+from sketchmeans.rows import Block, Rows
 from sketchmeans.seeding import Seeding
-from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.spaces import LandmarkSpace, given_matrix
 from sketchmeans.start import Start, read_start
 from sketchmeans.validation import (
     as_generator,
     check_integer,
     check_option,
+    is_auto,
 )
 
 #: ``n_landmarks="auto"`` never takes more than this.
@@ -214,11 +214,13 @@ class NystromKMeans(KernelClusterer):
             start = read_start(self.init, len(rows), self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("kernel"):
-                kernel = self._fitted_kernel(rows, kernel_rng)
+                kernel = self._resolved_kernel(rows, kernel_rng)
             with progress.step("landmarks"):
                 landmarks = self._select(rows, kernel, landmark_rng)
                 diagonal = kernel.row_diagonal(rows) if is_given(kernel) else None
-                gram = _submatrix(rows, landmarks) if is_given(kernel) else None
+                gram = (
+                    given_matrix(rows, landmarks.indices) if is_given(kernel) else None
+                )
                 space = LandmarkSpace(
                     kernel,
                     landmarks.points,
@@ -229,7 +231,7 @@ class NystromKMeans(KernelClusterer):
                     diagonal=diagonal,
                 )
                 schedule = self._schedule(rows, space, start)
-                self.rank_ = space.inverse.rank
+                rank = space.inverse.rank
             if isinstance(start, Start):
                 engine = BlockEngine(rows, space, schedule.budget)
                 centers = _given_centers(engine, start, kernel, self.n_clusters)
@@ -248,15 +250,16 @@ class NystromKMeans(KernelClusterer):
             progress.finish()
         self.landmarks_ = landmarks.points
         self.landmark_indices_ = landmarks.indices
-        self.dual_coef_ = np.ascontiguousarray(result.centers.coefficients[0].T)
-        self._squared_norms = result.centers.squared_norms[0]
+        self.rank_ = rank
+        self._store_kernel(kernel, rows, exemplars)
+        self._store_centers(result.centers.coefficients[0].T, result)
         self._store(rows, result, exemplars)
         return self
 
     def _check_params(self) -> None:
         super()._check_params()
         check_option("algorithm", self.algorithm, ("progressive", "full"))
-        if self.n_landmarks != "auto":
+        if not is_auto(self.n_landmarks):
             check_integer("n_landmarks", self.n_landmarks)
         if self.rank is not None:
             check_integer("rank", self.rank)
@@ -267,7 +270,7 @@ class NystromKMeans(KernelClusterer):
         """Return the landmarks, chosen or given."""
         n, k = len(rows), self.n_clusters
         if isinstance(self.landmarks, str) or hasattr(self.landmarks, "select"):
-            if self.n_landmarks == "auto":
+            if is_auto(self.n_landmarks):
                 m = min(max(k, min(ceil(sqrt(n * k)), _AUTO_LANDMARKS)), n)
             else:
                 m = int(self.n_landmarks)
@@ -276,7 +279,7 @@ class NystromKMeans(KernelClusterer):
             selector: LandmarkSelector = as_selector(self.landmarks)
             return selector.select(rows, kernel, m, rng)
         landmarks = read_landmarks(self.landmarks, rows, kernel)
-        if self.n_landmarks not in ("auto", len(landmarks)):
+        if not is_auto(self.n_landmarks) and self.n_landmarks != len(landmarks):
             raise ValueError(
                 f"n_landmarks={self.n_landmarks} should be 'auto' or the number of "
                 f"given landmarks, {len(landmarks)}."
@@ -288,7 +291,7 @@ class NystromKMeans(KernelClusterer):
     ) -> Schedule:
         """Return how to iterate, after a check that the work fits in memory."""
         restarts = self._restarts(start)
-        progressive = self.algorithm == "progressive" and not is_given(self.kernel_)
+        progressive = self.algorithm == "progressive" and not is_given(space.kernel)
         sizes = subsample_sizes(len(rows), self.n_clusters) if progressive else []
         sample = sizes[-1] if sizes and not isinstance(start, Start) else 0
         need = _memory_need(rows, space, self.n_clusters, restarts, sample)
@@ -302,19 +305,8 @@ class NystromKMeans(KernelClusterer):
             )
         return Schedule(restarts, self.max_iter, self.tol, budget - need, progressive)
 
-    def _space(self, workers: Workers) -> LandmarkSpace:
-        dtype = as_rows(self.landmarks_, workers).dtype
-        if is_given(self.kernel_):
-            dtype = np.dtype(np.float64)
-        return LandmarkSpace(self.kernel_, self.landmarks_, dtype, workers)
-
-
-def _submatrix(rows: Rows, landmarks: Landmarks) -> Array:
-    """Return k(Z, Z) out of a given kernel matrix, in float64."""
-    numbers = np.asarray(landmarks.indices)
-    chosen = rows.take(numbers)[:, numbers]
-    K = np.asarray(chosen.toarray() if rows.is_sparse else chosen, dtype=np.float64)
-    return 0.5 * (K + K.T)
+    def _span_points(self) -> Block:
+        return self.landmarks_
 
 
 def _given_centers(
@@ -324,7 +316,7 @@ def _given_centers(
     if start.indices is not None:
         return engine.centers_at(start.indices[None])
     if start.labels is not None:
-        return engine.centers_of_partition(start.labels, n_clusters)
+        return engine.partition(start.labels, n_clusters)[1]
     points = start.checked_points(engine.rows, kernel)
     return engine.centers_of_means(engine.space.coordinates(points)[None])
 

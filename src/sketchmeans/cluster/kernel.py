@@ -1,0 +1,91 @@
+"""What exact and Nyström kernel k-means share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from sketchmeans.bandwidth import Gamma
+from sketchmeans.cluster.base import Clusterer
+from sketchmeans.kernels import (
+    Kernel,
+    Precomputed,
+    as_kernel,
+    is_given,
+    warn_if_indefinite,
+)
+from sketchmeans.linalg import Array
+from sketchmeans.lloyd import Centers, LloydResult
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Block, Rows, float_type
+from sketchmeans.spaces import LandmarkSpace
+
+
+class KernelClusterer(Clusterer):
+    """k-means in the feature space of a kernel, with centres in the span of rows."""
+
+    kernel: str | Kernel | Callable[..., float]
+    gamma: Gamma
+    degree: float
+    coef0: float
+    kernel_params: Mapping[str, Any] | None
+
+    dual_coef_: Array
+    kernel_: Kernel
+    _squared_norms: Array
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
+        return tags
+
+    def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
+        rows = super()._training_rows(X, sample_weight, workers)
+        if self.__sklearn_tags__().input_tags.pairwise and len(rows) != rows.n_features:
+            raise ValueError(
+                f"X.shape={rows.X.shape} should be square with kernel='precomputed': "
+                "k(X, X) of the training rows."
+            )
+        return rows
+
+    def _resolved_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
+        """Return the kernel with its bandwidth as a number."""
+        kernel = as_kernel(
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        ).resolved(rows, rng)
+        warn_if_indefinite(kernel)
+        return kernel
+
+    def _store_kernel(self, kernel: Kernel, rows: Rows, exemplars: Array) -> None:
+        self.kernel_ = kernel
+        self.gamma_ = getattr(kernel, "gamma", None)
+        if not is_given(kernel):
+            self.exemplars_ = rows.take(exemplars)
+
+    def _span_points(self) -> Block:
+        """Return the points whose span holds the centres."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def _space(self, rows: Rows) -> LandmarkSpace:
+        points = self._span_points()
+        dtype = rows.dtype if is_given(self.kernel_) else float_type(points.dtype)
+        return LandmarkSpace(self.kernel_, points, dtype, rows.workers)
+
+    def _centers(self) -> Centers:
+        """Return the fitted centres; prediction does without their means."""
+        k = len(self._squared_norms)
+        return Centers(
+            self.dual_coef_.T[None], self._squared_norms[None], np.empty((1, k, 0))
+        )
+
+    def _store_centers(self, coefficients: Array, result: LloydResult) -> None:
+        self.dual_coef_ = np.ascontiguousarray(coefficients)
+        self._squared_norms = result.centers.squared_norms[0]

@@ -1,0 +1,216 @@
+"""k-means on sketched features, plugged back into the original space."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.callback import with_callbacks
+
+from sketchmeans.blocks import BlockEngine
+from sketchmeans.cluster.base import Clusterer
+from sketchmeans.lloyd import Centers, LloydResult
+from sketchmeans.memory import format_bytes, memory_budget
+from sketchmeans.parallel import Workers
+from sketchmeans.progress import Progress
+from sketchmeans.progressive import (
+    Schedule,
+    euclidean_distances,
+    full_fit,
+    seeded_fit,
+)
+from sketchmeans.reduction import as_reducer
+from sketchmeans.rows import Rows
+from sketchmeans.seeding import as_seeding
+from sketchmeans.spaces import InputSpace
+from sketchmeans.validation import as_generator, check_integer
+
+
+class SketchedKMeans(Clusterer):
+    """k-means that looks for the partition in a few sketched features (B14).
+
+    The rows are reduced to r features, clustered there, and the partition is plugged
+    back: a centre is the mean of the *original* rows of its cluster.  If the sketch
+    keeps the objective within a factor (B14 Theorems 11-13), so does the partition.
+    `polish` then adds Lloyd passes in the original space.  Costs the sketch, n·r·k for
+    each pass on it, n·d to plug back, and at most n·d·k for each polishing pass, of
+    which all but the first look only at rows near a border.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters k.
+    reducer : str or transformer, default="svd"
+        "svd" (`ApproximateSVD`), "sign" (`SignProjection`), "sampling"
+        (`FeatureSampling`), "laplacian" (`LaplacianScore`), or a transformer of your
+        own; it is cloned, and its `n_clusters`, if it has one, is set to k.
+    polish : int, default=300
+        Most Lloyd passes in the original space; they stop at `tol`.  0 returns the
+        partition of the sketch, as in the paper.
+    init : str or Seeding, default="greedy-k-means++"
+        How centres start on the sketch: "random", "k-means++", "greedy-k-means++" or
+        "local-search".
+    n_init : int or "auto", default="auto"
+        Restarts on the sketch.  "auto" is 8.
+    max_iter : int, default=300
+        Most passes in each stage on the sketch.
+    tol : float, default=1e-4
+        Relative drop of the cost over a pass at which Lloyd's algorithm stops.
+    max_memory : int, str or None, default=None
+        Bytes, or a string such as "2GB", that the fit may use beyond its input; None
+        is half of what is free.
+    n_jobs : int or None, default=None
+        Threads; None is every core that the process may use, 1 in a joblib worker.
+    verbose : int, default=0
+        1 prints a line a stage, 2 a line a pass.
+    random_state : int, Generator, RandomState or None, default=None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of each row.  Without polish it may not be that of the nearest centre.
+    cluster_centers_ : ndarray of shape (k, d)
+        Centres in the original space.
+    inertia_ : float
+        The objective in the original space: sum of squared distances of the rows to
+        the centre of their cluster.
+    cost_ : float
+        The same as a mean.
+    cost_path_ : ndarray
+        ``cost_`` of the partition of the sketch, then after each polishing pass.
+    n_iter_, converged_
+        Passes on the sketch and in the original space; whether the last stage met
+        `tol`.
+    cluster_sizes_ : ndarray of shape (k,)
+        Weight of each cluster.
+    exemplar_indices_, exemplars_
+        The row of each cluster that is nearest to its centre.
+    reducer_ : transformer
+        The fitted reducer.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    B14: Boutsidis, Zouzias, Mahoney & Drineas, "Randomized dimensionality reduction for
+    k-means clustering", IEEE Transactions on Information Theory, 2015.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sketchmeans import SketchedKMeans
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SketchedKMeans(10, random_state=0).fit(X)
+    >>> model.cluster_centers_.shape
+    (10, 64)
+    """
+
+    _auto_restarts = 8
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        reducer: str | BaseEstimator = "svd",
+        polish: int = 300,
+        init: Any = "greedy-k-means++",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        max_memory: float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.reducer = reducer
+        self.polish = polish
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like, memory map or sparse matrix of shape (n, d)
+        y : ignored
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 3 counts as three rows.
+        """
+        self._check_params()
+        check_integer("polish", self.polish, low=0)
+        seeding = as_seeding(self.init)
+        sketch_rng, cluster_rng = as_generator(self.random_state).spawn(2)
+        reducer = as_reducer(self.reducer, self.n_clusters, sketch_rng, self.n_jobs)
+        with Workers(self.n_jobs) as workers:
+            rows = self._training_rows(X, sample_weight, workers)
+            space = InputSpace(rows, self.n_clusters)
+            progress = Progress(self, self.verbose)
+            with progress.step("sketch"):
+                sketch = Rows(reducer.fit_transform(rows.X), workers, rows.weights)
+            schedule = self._schedule(rows, sketch)
+            found, _ = seeded_fit(
+                sketch,
+                InputSpace(sketch, self.n_clusters),
+                euclidean_distances,
+                seeding,
+                self.n_clusters,
+                schedule,
+                cluster_rng,
+                progress,
+            )
+            engine = BlockEngine(rows, space)
+            with progress.step("original space"):
+                plugged = _plugged_back(engine, found, self.n_clusters)
+            result = plugged
+            if self.polish:
+                polish = Schedule(1, self.polish, self.tol, 0)
+                result, _ = full_fit(engine, plugged.centers, polish, progress)
+                result.cost_path = plugged.cost_path + result.cost_path
+            exemplars = engine.exemplars(result.centers, result.labels)
+            progress.finish()
+        self.reducer_ = reducer
+        centers = result.centers.coefficients[0] + space.shift
+        self.cluster_centers_ = centers.astype(rows.dtype)
+        self._shift = space.shift
+        self.exemplars_ = rows.take(exemplars)
+        self._store(rows, result, exemplars)
+        self.n_iter_ = found.n_iter + result.n_iter - 1
+        return self
+
+    def _schedule(self, rows: Rows, sketch: Rows) -> Schedule:
+        budget = memory_budget(self.max_memory)
+        need = sketch.X.nbytes + len(rows) * (8 * self._auto_restarts + 32)
+        if need > budget:
+            raise MemoryError(
+                f"The sketch of {len(rows):,} rows needs {format_bytes(need)}; "
+                f"max_memory allows {format_bytes(budget)}. Lower the reducer's "
+                "n_components or raise max_memory."
+            )
+        restarts = self._restarts(as_seeding(self.init))
+        return Schedule(restarts, self.max_iter, self.tol, budget - need)
+
+    def _space(self, rows: Rows) -> InputSpace:
+        return InputSpace(rows, self.n_clusters, self._shift)
+
+    def _centers(self) -> Centers:
+        means = (self.cluster_centers_ - self._shift)[None]
+        return Centers(means, np.einsum("rkj,rkj->rk", means, means), means)
+
+
+def _plugged_back(engine: BlockEngine, found: LloydResult, k: int) -> LloydResult:
+    """Return the partition of the sketch with its centroids in the original space."""
+    assignment, centers = engine.partition(found.labels, k)
+    cost = max(float(assignment.costs[0]), 0.0)
+    return LloydResult(
+        found.labels, centers, cost, assignment.counts[0], [cost], found.converged
+    )
