@@ -11,13 +11,23 @@ if TYPE_CHECKING:
     from sketchmeans.kernels import Kernel
     from sketchmeans.landmarks import Landmarks
     from sketchmeans.nystrom import Nystrom
+    from sketchmeans.reduction import (
+        ApproximateSVD,
+        FeatureSampling,
+        LaplacianScore,
+        SignProjection,
+    )
 
 __all__ = [
+    "ApproximateSVD",
+    "FeatureSampling",
     "Kernel",
     "KernelKMeans",
     "Landmarks",
+    "LaplacianScore",
     "Nystrom",
     "NystromKMeans",
+    "SignProjection",
     "__version__",
 ]
 
@@ -26,11 +36,15 @@ __version__ = version("sketchmeans")
 #: Public names and where they live.  They load on first use, because the import of
 #: scikit-learn takes longer than most commands.
 _HOMES = {
+    "ApproximateSVD": "reduction",
+    "FeatureSampling": "reduction",
     "Kernel": "kernels",
     "KernelKMeans": "cluster",
     "Landmarks": "landmarks",
+    "LaplacianScore": "reduction",
     "Nystrom": "nystrom",
     "NystromKMeans": "cluster",
+    "SignProjection": "reduction",
 }
 
 

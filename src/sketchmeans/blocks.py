@@ -11,7 +11,7 @@ from scipy import sparse
 from sketchmeans.assign import BlockSums, Table, assign_block, dense
 from sketchmeans.bounds import Reference
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.lloyd import Assignment, Centers, nearest_members
+from sketchmeans.lloyd import Assignment, Centers, cluster_weights, nearest_members
 from sketchmeans.rows import Rows, spans
 from sketchmeans.spaces import Space
 
@@ -169,7 +169,7 @@ class BlockEngine:
         ):
             labels[active[slice(*span)]] = new
             sums += change
-        counts = np.bincount(labels, weights, minlength=len(then.counts)) * 1.0
+        counts = cluster_weights(labels, weights, len(then.counts))
         return self._assignment(labels[:, None], sums[None], counts[None], centers)
 
     def _assignment(
@@ -182,15 +182,11 @@ class BlockEngine:
         return Assignment(labels, costs, sums, counts)
 
     def exemplars(self, centers: Centers, labels: Array) -> Array:
-        """Return each cluster's row that is nearest to its centre.
-
-        A row that changed its cluster since the last full pass lay on the border, so
-        it is no candidate.
-        """
+        """Return each cluster's row that is nearest to its centre."""
         if self._reference is None:
             self._assign_all(centers)
         assert self._reference is not None
-        rows = self._reference.exemplar_candidates(centers)
+        rows = self._reference.exemplar_candidates(centers, labels, self.rows.weights)
 
         def distances(span: Span) -> Array:
             numbers = rows[slice(*span)]
@@ -203,17 +199,15 @@ class BlockEngine:
         squared = np.concatenate(list(self.workers.map(distances, edges)))
         return nearest_members(squared, rows, labels, self.rows.weights)
 
-    def update(self, assignment: Assignment, centers: Centers) -> tuple[Centers, Array]:
+    def update(self, assignment: Assignment, centers: Centers) -> Centers:
         """Return the centroids; an empty cluster takes over one of the costliest rows.
 
         A cluster that cannot be refilled (there are fewer distinct rows than
         clusters) keeps its centre.
         """
-        restarts = len(centers)
         sums, counts = assignment.sums.copy(), assignment.counts.copy()
-        refilled = np.zeros(restarts, dtype=bool)
         for restart in np.flatnonzero((counts == 0.0).any(axis=1)).tolist():
-            refilled[restart] = self._refill(
+            self._refill(
                 sums[restart],
                 counts[restart],
                 assignment.labels[:, restart],
@@ -222,12 +216,12 @@ class BlockEngine:
         full = counts > 0.0
         means = centers.means.copy()
         means[full] = sums[full] / counts[full][:, None]
-        return self.centers_of_means(means), refilled
+        return self.centers_of_means(means)
 
     def _refill(
         self, sums: Array, counts: Array, labels: Array, centers: Centers
-    ) -> bool:
-        """Move costly rows into empty clusters, in place; say if any was moved."""
+    ) -> None:
+        """Move costly rows into empty clusters, in place."""
         empty = list(np.flatnonzero(counts == 0.0))
         candidates = self._costliest(labels, centers, 64 + 4 * len(empty))
         weights = self.rows.weights
@@ -242,7 +236,6 @@ class BlockEngine:
         )
         noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(self.space.dtype).eps
         mass = np.ones(len(candidates)) if weights is None else weights[candidates]
-        moved = False
         for i in np.argsort(-mass * distances, kind="stable"):
             if not empty:
                 break
@@ -254,8 +247,6 @@ class BlockEngine:
             counts[source] -= mass[i]
             sums[target] = mass[i] * b[i]
             counts[target] = mass[i]
-            moved = True
-        return moved
 
     def _costliest(self, labels: Array, centers: Centers, size: int) -> Array:
         """Return the rows with the largest weighted distance to their own centre."""
@@ -327,7 +318,7 @@ class BlockEngine:
         for block_sums, block_norms in self.workers.map(add, self._spans):
             sums += block_sums
             self._norm_total += block_norms
-        counts = np.bincount(labels, self.rows.weights, minlength=k) * 1.0
+        counts = cluster_weights(labels, self.rows.weights, k)
         means = np.tile(sums.sum(axis=0) / counts.sum(), (k, 1))
         full = counts > 0.0
         means[full] = sums[full] / counts[full][:, None]

@@ -7,12 +7,19 @@ triangle inequality in feature space, where all of these are known exactly.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers
+
+#: Rows looked at together, so that what is computed on the way stays small.
+_PART = 2**16
+
+#: Roundings of ``‖c‖²`` by which squared distances may be off.
+_ROUNDINGS = 64.0
 
 
 @dataclass(frozen=True)
@@ -52,24 +59,50 @@ class Reference:
         others = np.full(len(moved), moved[order[-1]])
         others[order[-1]] = moved[order[-2]]
         # Distances below their rounding are no evidence: ask for a clear margin.
-        slack = np.sqrt(np.finfo(self.nearest.dtype).eps)
+        eps = float(np.finfo(self.nearest.dtype).eps)
+        noise = _ROUNDINGS * eps * float(centers.squared_norms.max())
         active = []
-        step = 2**16
-        for start in range(0, len(self.labels), step):
-            own = self.labels[start : start + step]
-            near = np.sqrt(np.maximum(self.nearest[:, start : start + step], 0.0))
+        for start in range(0, len(self.labels), _PART):
+            own = self.labels[start : start + _PART]
+            near = np.sqrt(np.maximum(self.nearest[:, start : start + _PART], 0.0))
             upper = near[0] + moved[own]
             lower = np.maximum(near[1] - others[own], 0.0)
             margin = lower * lower - upper * upper
-            active.append(start + np.flatnonzero(~(margin > slack * near[1] ** 2)))
+            clear = margin > np.sqrt(eps) * near[1] ** 2 + noise
+            active.append(start + np.flatnonzero(~clear))
         return np.concatenate(active)
 
-    def exemplar_candidates(self, centers: Centers) -> Array:
-        """Return the rows among which each cluster's row nearest to its centre is."""
-        own = np.sqrt(np.maximum(self.nearest[0], 0.0))
+    def exemplar_candidates(
+        self, centers: Centers, labels: Array, weights: Array | None
+    ) -> Array:
+        """Return the rows among which each cluster's row nearest to its centre is.
+
+        These are the rows that changed their cluster since, and of the others those
+        whose distance then was within twice the movement of the lowest.
+        """
         reach = np.full(len(self.counts), np.inf)
-        np.minimum.at(reach, self.labels, own)
+        for part, own in self._stayed(labels, weights):
+            np.minimum.at(reach, labels[part], own)
         # A centre that moved by D changed each distance by at most D.
         reach += 2.0 * self.movements(centers)
         reach += np.sqrt(np.finfo(self.nearest.dtype).eps) * reach
-        return np.flatnonzero(own <= reach[self.labels])
+        near = [
+            part.start + np.flatnonzero((own <= reach[labels[part]]) | np.isinf(own))
+            for part, own in self._stayed(labels, weights)
+        ]
+        return np.concatenate(near)
+
+    def _stayed(
+        self, labels: Array, weights: Array | None
+    ) -> Iterator[tuple[slice, Array]]:
+        """Yield the distances to the own centre, infinite for rows that do not count.
+
+        A row does not count if it changed its cluster, or has no weight.
+        """
+        for start in range(0, len(labels), _PART):
+            part = slice(start, start + _PART)
+            own = np.sqrt(np.maximum(self.nearest[0, part], 0.0))
+            own[labels[part] != self.labels[part]] = np.inf
+            if weights is not None:
+                own[weights[part] == 0.0] = np.inf
+            yield part, own

@@ -130,7 +130,7 @@ class GramEngine:
             values[:, None].astype(np.float64),
             squared_norms[None],
         )
-        return self.update(self.assign(outside), outside)[0]
+        return self.update(self.assign(outside), outside)
 
     def centers_of(self, labels: Array) -> GramCenters:
         """Return the centroids of a partition of shape (n,)."""
@@ -184,39 +184,33 @@ class GramEngine:
             self.distances(centers)[:, 0], rows, labels, self.weights
         )
 
-    def update(
-        self, assignment: Assignment, centers: GramCenters
-    ) -> tuple[GramCenters, Array]:
+    def update(self, assignment: Assignment, centers: GramCenters) -> GramCenters:
         """Return the centroids; an empty cluster takes over one of the costliest rows.
 
         A cluster that cannot be refilled keeps its centre.
         """
         labels = assignment.labels.copy()
-        refilled = np.zeros(len(centers), dtype=bool)
         for restart in np.flatnonzero((assignment.counts == 0.0).any(axis=1)).tolist():
-            refilled[restart] = self._refill(
+            self._refill(
                 labels[:, restart], assignment.counts[restart], centers, restart
             )
-        return self._moved(centers, labels), refilled
+        return self._moved(centers, labels)
 
     def _refill(
         self, labels: Array, counts: Array, centers: GramCenters, restart: int
-    ) -> bool:
-        """Move the costliest rows into empty clusters, in place; say if any moved."""
+    ) -> None:
+        """Move the costliest rows into empty clusters, in place."""
         empty = list(np.flatnonzero(counts == 0.0))
         rows = np.arange(len(labels))
         own = self.distances(centers.select([restart]))[rows, 0, labels]
         left = counts.copy()
         noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(self.K.dtype).eps
-        moved = False
         for i in np.argsort(-self.weights * own, kind="stable"):
             if not empty or own[i] <= noise * abs(self.diagonal[i]):
                 break
             if self.weights[i] > 0.0 and left[labels[i]] > self.weights[i]:
                 left[labels[i]] -= self.weights[i]
                 labels[i] = empty.pop(0)
-                moved = True
-        return moved
 
     def _moved(self, centers: GramCenters, labels: Array) -> GramCenters:
         """Return the centroids of new partitions, from those of the old ones."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from sketchmeans.bandwidth import Gamma, resolve_gamma
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, float_type, spans
+from sketchmeans.validation import check_number
 
 #: Landmarks with a larger share of nonzeros are multiplied as dense columns.
 _DENSE_SHARE = 0.05
@@ -497,8 +499,8 @@ class Pairwise(Kernel):
 
         def columns(block: Block, out: Array | None = None) -> Array:
             values = pairwise_kernels(
-                block.astype(kind, copy=False),
-                Z.astype(kind, copy=False),
+                _writable(block, kind),
+                _writable(Z, kind),
                 metric=self.metric,
                 **(self.params or {}),
             )
@@ -517,7 +519,9 @@ class Pairwise(Kernel):
         return np.array(
             [
                 pairwise_kernels(
-                    X[i : i + 1], metric=self.metric, **(self.params or {})
+                    X[i : i + 1].astype(np.float64),
+                    metric=self.metric,
+                    **(self.params or {}),
                 )[0, 0]
                 for i in range(X.shape[0])
             ],
@@ -554,7 +558,10 @@ class Precomputed(Kernel):
         numbers = np.asarray(Z).ravel()
 
         def columns(block: Block, out: Array | None = None) -> Array:
-            values = np.asarray(block[:, numbers], dtype=dtype)
+            chosen = block[:, numbers]
+            if sparse.issparse(chosen):
+                chosen = chosen.toarray()
+            values = np.asarray(chosen, dtype=dtype)
             if out is None:
                 return values
             out[...] = values
@@ -627,19 +634,27 @@ def as_kernel(
         family = KERNELS[kernel]
         known = family._get_param_names()
         chosen = {name: value for name, value in named.items() if name in known}
+        for name in {"degree", "coef0"} & set(chosen):
+            check_number(name, chosen[name], low=-np.inf)
         chosen |= kernel_params or {}
-        if unknown := sorted(set(chosen) - set(known)):
-            raise ValueError(
-                f"kernel_params has {unknown}, which kernel={kernel!r} does not take; "
-                f"it takes {known}."
-            )
+        _check_known(kernel, chosen, known)
         return family(**chosen)
     if isinstance(kernel, str) and kernel in PAIRWISE_KERNEL_FUNCTIONS:
+        known = list(signature(PAIRWISE_KERNEL_FUNCTIONS[kernel]).parameters)[2:]
+        _check_known(kernel, kernel_params or {}, known)
         return Pairwise(kernel, kernel_params)
     names = sorted(set(KERNELS) | set(PAIRWISE_KERNEL_FUNCTIONS))
     raise ValueError(
         f"kernel={kernel!r} should be one of {names}, a callable or a Kernel object."
     )
+
+
+def _check_known(kernel: str, params: Mapping[str, Any], known: list[str]) -> None:
+    if unknown := sorted(set(params) - set(known)):
+        raise ValueError(
+            f"kernel_params has {unknown}, which kernel={kernel!r} does not take; "
+            f"it takes {known}."
+        )
 
 
 def is_given(kernel: Kernel) -> bool:
@@ -705,6 +720,13 @@ def _scratch(
     if workers is None:
         return np.empty(shape, dtype=kind)
     return workers.buffer(name, shape, kind)
+
+
+def _writable(X: Block, kind: np.dtype[Any]) -> Block:
+    """Return rows of a float type; scikit-learn's compiled loops must own them."""
+    if sparse.issparse(X) or X.flags.writeable:
+        return X.astype(kind, copy=False)
+    return X.astype(kind)
 
 
 def _toarray(block: Block) -> Array:

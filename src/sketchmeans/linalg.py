@@ -23,6 +23,9 @@ TIE_TOLERANCE = 1e-9
 #: Squared distances below this many roundings of the kernel's scale count as zero.
 ZERO_DISTANCE_ROUNDINGS = 32.0
 
+#: A given kernel matrix may differ from its mirror image by this share of its scale.
+SYMMETRY_TOLERANCE = 1e-4
+
 #: Inverse-iteration steps that find the smallest eigenvalue to within a factor of 2.
 _POWER_STEPS = 12
 
@@ -36,6 +39,15 @@ def relative_cut(n: int, dtype: npt.DTypeLike) -> float:
     """
     eps64 = float(np.finfo(np.float64).eps)
     return max(float(np.finfo(np.dtype(dtype)).eps), 10.0 * n * eps64)
+
+
+def check_no_overflow(values: Array) -> None:
+    """Raise where kernel values or costs are not finite."""
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "Some kernel values overflow. Scale the features (for example with "
+            "StandardScaler) or use float64."
+        )
 
 
 class PseudoInverse(Protocol):

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from sketchmeans.linalg import Array
+from sketchmeans.linalg import Array, check_no_overflow
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class Engine(Protocol):
         """Return every row's nearest centre."""
         ...
 
-    def update(self, assignment: Assignment, centers: Any) -> tuple[Any, Array]:
-        """Return the centroids of the clusters, and which restarts were refilled."""
+    def update(self, assignment: Assignment, centers: Any) -> Any:
+        """Return the centroids of the clusters, after a refill of empty ones."""
         ...
 
     def exemplars(self, centers: Any, labels: Array) -> Array:
@@ -103,11 +103,23 @@ class LloydResult:
     counts: Array
     cost_path: list[float] = field(default_factory=list)
     converged: bool = False
+    #: Whether a callback asked to stop.
+    stopped: bool = False
 
     @property
     def n_iter(self) -> int:
         """Number of passes."""
         return len(self.cost_path)
+
+
+def cluster_weights(labels: Array, weights: Array | None, k: int) -> Array:
+    """Return the weight of each cluster; in parts, as NumPy would widen the labels."""
+    counts = np.zeros(k)
+    for start in range(0, len(labels), 2**16):
+        part = slice(start, start + 2**16)
+        mass = None if weights is None else weights[part]
+        counts += np.bincount(labels[part], mass, minlength=k)
+    return counts
 
 
 def nearest_members(
@@ -136,6 +148,7 @@ def lloyd(
     *,
     max_iter: int,
     tol: float,
+    weights: Array | None = None,
     on_pass: OnPass | None = None,
 ) -> list[LloydResult]:
     """Alternate assignment and update until no restart's cost falls by more than `tol`.
@@ -153,6 +166,8 @@ def lloyd(
         At most this many passes over the rows.
     tol : float
         Relative drop of the cost over a pass.
+    weights : ndarray of shape (n,), optional
+        The labels of rows of weight 0 do not count.
     on_pass : callable, optional
 
     Returns
@@ -162,31 +177,31 @@ def lloyd(
     """
     results: list[LloydResult | None] = [None] * len(centers)
     active = np.arange(len(centers))
-    refilled = np.zeros(len(centers), dtype=bool)
+    # More than can be: the first time, empty clusters always count as fewer.
+    empty_before = np.full(len(centers), np.iinfo(np.intp).max)
     for iteration in range(1, max_iter + 1):
         assignment = engine.assign(centers)
-        if not np.isfinite(assignment.costs).all():
-            raise ValueError(
-                "The cost is not finite: kernel values overflow. Scale the features "
-                "(for example with StandardScaler) or use float64."
-            )
+        check_no_overflow(assignment.costs)
         moving = []
         for position, restart in enumerate(active):
-            result = _record(results[restart], assignment, centers, position, tol)
+            result = _record(
+                results[restart], assignment, centers, position, tol, weights
+            )
             results[restart] = result
-            # An empty cluster gets one chance of a refill before the end.
-            empty = (assignment.counts[position] == 0.0).any()
-            if result.converged and empty and not refilled[position]:
+            # Empty clusters go on being refilled while that makes them fewer.
+            empty = int((assignment.counts[position] == 0.0).sum())
+            if result.converged and 0 < empty < empty_before[restart]:
                 result.converged = False
+            empty_before[restart] = empty
             if not result.converged:
                 moving.append(position)
         best = min(r.cost for r in results if r is not None)
         stop = on_pass is not None and on_pass(iteration, best)
+        for restart in active if stop else ():
+            results[restart].stopped = True  # type: ignore[union-attr]
         if stop or not moving or iteration == max_iter:
             break
-        centers, refilled = engine.update(
-            assignment.select(moving), centers.select(moving)
-        )
+        centers = engine.update(assignment.select(moving), centers.select(moving))
         active = active[moving]
     return [result for result in results if result is not None]
 
@@ -197,6 +212,7 @@ def _record(
     centers: Any,
     position: int,
     tol: float,
+    weights: Array | None,
 ) -> LloydResult:
     """Return the state of one restart after a pass."""
     cost = max(float(assignment.costs[position]), 0.0)
@@ -213,8 +229,15 @@ def _record(
     )
     if previous is not None:
         result.cost_path = previous.cost_path
-        result.converged = previous.cost - cost <= tol * previous.cost or bool(
-            np.array_equal(previous.labels, result.labels)
+        result.converged = previous.cost - cost <= tol * previous.cost or _same(
+            previous.labels, result.labels, weights
         )
     result.cost_path.append(cost)
     return result
+
+
+def _same(before: Array, after: Array, weights: Array | None) -> bool:
+    changed = before != after
+    if weights is not None:
+        changed &= weights > 0.0
+    return not changed.any()

@@ -22,19 +22,15 @@ def memory_budget(max_memory: float | str | None) -> int:
     """
     if max_memory is None:
         return int(DEFAULT_SHARE * _available())
+    size = 0.0
     if isinstance(max_memory, str):
         match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([a-zA-Z]*)\s*", max_memory)
         if match and match[2].upper() in _UNITS:
-            try:
-                return int(float(match[1]) * _UNITS[match[2].upper()])
-            except ValueError:
-                pass
-    elif (
-        isinstance(max_memory, Real)
-        and not isinstance(max_memory, bool)
-        and 0 < max_memory < float("inf")
-    ):
-        return int(max_memory)
+            size = _number(match[1]) * _UNITS[match[2].upper()]
+    elif isinstance(max_memory, Real) and not isinstance(max_memory, bool):
+        size = float(max_memory)
+    if 1.0 <= size < float("inf"):
+        return int(size)
     raise ValueError(
         f"max_memory={max_memory!r} should be a positive number of bytes, a string "
         "such as '2GB' or '500 MiB', or None."
@@ -45,10 +41,17 @@ def format_bytes(n_bytes: float) -> str:
     """Return a size for people: ``format_bytes(3.2e9) == '3.2 GB'``."""
     size = float(n_bytes)
     for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
+        if size < 999.5:
             return f"{size:.3g} {unit}"
         size /= 1000
-    return f"{size:.3g} TB"
+    return f"{size:.3g} TB" if size < 999.5 else f"{size:.0f} TB"
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # "1.2.3"
+        return 0.0
 
 
 def _available() -> int:

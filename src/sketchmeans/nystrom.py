@@ -12,7 +12,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.kernels import Kernel, Precomputed, as_kernel
@@ -24,11 +24,13 @@ from sketchmeans.residual import EXACT_ROWS, Features, Norms, Residual
 from sketchmeans.rows import Block, Rows, as_rows, spans
 from sketchmeans.spaces import LandmarkSpace
 from sketchmeans.validation import (
+    all_or_nothing,
     as_generator,
     check_integer,
     check_option,
     check_weights,
     is_auto,
+    validated,
 )
 
 #: ``n_landmarks="auto"`` takes this many, or all rows if there are fewer.
@@ -151,6 +153,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Choose the landmarks and factor their kernel matrix.
 
@@ -201,7 +204,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             float32 for float32 rows and small integers, else float64.
         """
         check_is_fitted(self)
-        X = self.validated(X, reset=False)
+        X = validated(self, X, reset=False)
         with Workers(self.n_jobs) as workers:
             rows = as_rows(X, workers)
             return self._features(rows).all(rows.dtype)
@@ -294,7 +297,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _norms(self, X: Any, norm: str, sample_weight: Any) -> Norms:
         check_is_fitted(self)
         check_option("norm", norm, NORMS)
-        X = self.validated(X, reset=False)
+        X = validated(self, X, reset=False)
         n = X.shape[0]
         if isinstance(self.kernel_, Precomputed) and n != self.n_features_in_:
             raise ValueError(
@@ -346,28 +349,16 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.rank is not None:
             check_integer("rank", self.rank)
 
-    def validated(self, X: Any, *, reset: bool) -> Block:
-        """Return `X` as it is stored: nothing is converted as a whole."""
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite=False,
-            accept_large_sparse=True,
-        )
-
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         """Return the validated rows of `fit`."""
-        X = self.validated(X, reset=True)
+        X = validated(self, X, reset=True)
         rows = as_rows(X, workers, check_weights(sample_weight, X.shape[0]))
+        rows.survey()  # the one look at every row: it finds what is not a number
         if self.__sklearn_tags__().input_tags.pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"X.shape={X.shape} should be square with kernel='precomputed': "
                 "k(X, X) of the training rows."
             )
-        rows.survey()  # the one look at every row: it finds what is not a number
         return rows
 
     def _fitted_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
@@ -467,7 +458,8 @@ def _given_gram(rows: Rows, kernel: Kernel, landmarks: Landmarks) -> Array | Non
     """Return ``k(Z, Z)`` out of a given kernel matrix, or None for other kernels."""
     if not isinstance(kernel, Precomputed):
         return None
-    K = kernel.against(landmarks.points, np.float64)(rows.take(landmarks.indices))
+    numbers = landmarks.points
+    K = kernel.against(numbers, np.float64)(rows.take(numbers.ravel()))
     return np.asarray(0.5 * (K + K.T))
 
 

@@ -51,6 +51,35 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _OneBlasThread:
+    """One BLAS thread while any `Workers` are at work, in whatever thread.
+
+    The last to leave restores the limit that the first one found; limits that nest
+    would restore one another's when two fits overlap.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limit: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.__exit__(None, None, None)
+
+
+_one_blas_thread = _OneBlasThread()
+
+
 class Workers:
     """A pool of threads for one call of an estimator; use it as a context.
 
@@ -75,11 +104,24 @@ class Workers:
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Self:
-        self._limit = _controller().limit(limits=1, user_api="blas")
-        self._limit.__enter__()
+        _one_blas_thread.enter()
+        # What overflows is found where it matters, and told in words.
+        self._quiet = np.errstate(over="ignore", invalid="ignore")
+        self._quiet.__enter__()
         if self.n_jobs > 1:
             self._pool = ThreadPoolExecutor(self.n_jobs, "sketchmeans")
         return self
+
+    def limit(self, n_jobs: int) -> None:
+        """Go on with fewer threads."""
+        if n_jobs < self.n_jobs:
+            self.n_jobs = n_jobs
+            if self._pool is not None:
+                self._pool.shutdown()
+                self._pool = (
+                    ThreadPoolExecutor(n_jobs, "sketchmeans") if n_jobs > 1 else None
+                )
+            self._buffers = threading.local()
 
     def __exit__(
         self,
@@ -90,7 +132,8 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
-        self._limit.__exit__(kind, error, trace)
+        self._quiet.__exit__(kind, error, trace)
+        _one_blas_thread.leave()
 
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item]
@@ -102,7 +145,7 @@ class Workers:
         ahead: deque[Future[Result]] = deque()
         try:
             for item in items:
-                ahead.append(self._pool.submit(function, item))
+                ahead.append(self._pool.submit(_quietly, function, item))
                 if len(ahead) > 4 * self.n_jobs:
                     yield ahead.popleft().result()
             while ahead:
@@ -126,3 +169,8 @@ class Workers:
             setattr(self._buffers, name, held)
         view: Any = held[: shape[0]]
         return view
+
+
+def _quietly(function: Callable[[Item], Result], item: Item) -> Result:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return function(item)

@@ -86,20 +86,10 @@ def seeded_fit(
     centers = engine.centers_at(seeds)
     if sizes and schedule.n_init > 1:
         heat = engine.leading(sizes[0])
-        with progress.stage("heat", _HEAT_PASSES) as on_pass:
-            results = lloyd(
-                heat, centers, max_iter=_HEAT_PASSES, tol=schedule.tol, on_pass=on_pass
-            )
+        results = _race(heat, centers, schedule, progress, _HEAT_PASSES)
         centers = _better_half(results)
     for size in sizes:
-        with progress.stage(f"{size:,} rows", schedule.max_iter) as on_pass:
-            results = lloyd(
-                engine.leading(size),
-                centers,
-                max_iter=schedule.max_iter,
-                tol=schedule.tol,
-                on_pass=on_pass,
-            )
+        results = _race(engine.leading(size), centers, schedule, progress)
         centers = _better_half(results, last=size == sizes[-1])
     if sizes:
         engine = BlockEngine(rows, space, schedule.budget)
@@ -110,16 +100,32 @@ def full_fit(
     engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
 ) -> tuple[LloydResult, Array]:
     """Return the best restart after passes over all rows, and its exemplars."""
-    with progress.stage(f"all {len(engine.rows):,} rows", schedule.max_iter) as on_pass:
-        results = lloyd(
-            engine,
-            centers,
-            max_iter=schedule.max_iter,
-            tol=schedule.tol,
-            on_pass=on_pass,
-        )
+    results = _race(engine, centers, schedule, progress, name="all ")
     best = min(results, key=lambda result: result.cost)
     return best, engine.exemplars(best.centers, best.labels)
+
+
+def _race(
+    engine: BlockEngine,
+    centers: Centers,
+    schedule: Schedule,
+    progress: Progress,
+    max_iter: int | None = None,
+    name: str = "",
+) -> list[LloydResult]:
+    """Run Lloyd's algorithm from all centres, side by side, and report it."""
+    name += f"{len(engine.rows):,} rows"
+    name += f", {len(centers)} restarts" if len(centers) > 1 else ""
+    max_iter = min(max_iter or schedule.max_iter, schedule.max_iter)
+    with progress.stage(name, max_iter) as on_pass:
+        return lloyd(
+            engine,
+            centers,
+            max_iter=max_iter,
+            tol=schedule.tol,
+            weights=engine.rows.weights,
+            on_pass=on_pass,
+        )
 
 
 def _better_half(results: list[LloydResult], last: bool = False) -> Centers:

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from sketchmeans.gram import gram_matrix
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.linalg import Array
 from sketchmeans.rows import Rows, block_height, spans
@@ -194,28 +193,30 @@ class Residual:
         return Norms(spectral_norm(error, start), spectral_norm(matrix, start))
 
     def _matrix_product(self, budget: int) -> Callable[[Array], Array]:
-        """Return the function ``v → K v``."""
+        """Return the function ``v → K v``; what is stored does not change its bits."""
         rows, n = self.rows, len(self.rows)
-        given: Any = rows.X if isinstance(self.kernel, Precomputed) else None
-        if given is None and n * n * rows.dtype.itemsize <= budget:
-            given = gram_matrix(rows, self.kernel)
-        everything = np.arange(n)
-        columns = (
-            self.kernel.against(rows.take(everything), self.dtype, rows.workers)
-            if given is None
-            else None
-        )
         edges = spans(n, block_height(rows.n_features, n))
+        K: Any = rows.X
+        if not isinstance(self.kernel, Precomputed):
+            columns = self.kernel.against(rows.block(0, n), self.dtype, rows.workers)
+            K = None
+            if n * n * self.dtype.itemsize <= budget:
+                K = np.empty((n, n), self.dtype)
+
+                def fill(span: Span) -> None:
+                    columns(rows.block(*span), K[slice(*span)])
+
+                for _ in rows.workers.map(fill, edges):
+                    pass
 
         def product(v: Array) -> Array:
             v = v.astype(self.dtype)
 
             def part(span: Span) -> Array:
-                if columns is None:
-                    return np.asarray(given[slice(*span)] @ v)
-                shape = (span[1] - span[0], n)
-                K = rows.workers.buffer("kernel", shape, self.dtype)
-                return np.asarray(columns(rows.block(*span), K) @ v)
+                if K is not None:
+                    return np.asarray(K[slice(*span)] @ v)
+                out = rows.workers.buffer("kernel", (span[1] - span[0], n), self.dtype)
+                return np.asarray(columns(rows.block(*span), out) @ v)
 
             return np.concatenate(list(rows.workers.map(part, edges))).astype(float)
 

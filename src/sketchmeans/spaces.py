@@ -18,7 +18,12 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.kernels import Kernel, squared_norms
-from sketchmeans.linalg import Array, PseudoInverse, pseudo_inverse
+from sketchmeans.linalg import (
+    Array,
+    PseudoInverse,
+    check_no_overflow,
+    pseudo_inverse,
+)
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, spans
 
@@ -155,6 +160,10 @@ class InputSpace:
     def coefficients(self, means: Array) -> Array:
         return np.asarray(means, dtype=np.float64).T
 
+    def centers(self, coefficients: Array) -> Array:
+        """Return centroids as points of the input space."""
+        return coefficients + self.shift
+
 
 def origin(rows: Rows) -> Array:
     """Return the point about which rows are taken: zero, or their mean if that is far.
@@ -181,6 +190,7 @@ def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array
 
     for _ in workers.map(fill, spans(m, block_height(d, m))):
         pass
+    check_no_overflow(K)
     for start, stop in spans(m, 256):  # in strips: m × m may be all that fits
         strip = K[start:stop, start:] + K[start:, start:stop].T
         strip *= 0.5

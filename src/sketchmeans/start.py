@@ -22,6 +22,17 @@ class Start:
     indices: Array | None = None
     labels: Array | None = None
 
+    def checked_labels(self, rows: Rows, k: int) -> Array:
+        """Return the partition, if every cluster of it has weight."""
+        labels = np.asarray(self.labels)
+        counts = np.bincount(labels, rows.weights, minlength=k)
+        if not counts.all():
+            raise ValueError(
+                f"init gives cluster {int(np.flatnonzero(counts == 0.0)[0])} only rows "
+                "with sample_weight 0; every cluster should have a row."
+            )
+        return labels
+
     def checked_points(self, rows: Rows, kernel: Kernel) -> Block:
         """Return the points, if they fit the rows."""
         if isinstance(kernel, Precomputed):

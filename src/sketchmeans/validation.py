@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from sketchmeans.linalg import Array
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def check_integer(name: str, value: Any, low: int = 1) -> int:
@@ -28,9 +32,11 @@ def check_number(name: str, value: Any, low: float = 0.0) -> float:
         isinstance(value, Real)
         and not isinstance(value, bool)
         and low <= float(value) < np.inf
+        and float(value) > -np.inf
     ):
         return float(value)
-    raise ValueError(f"{name}={value!r} should be a finite number >= {low:g}.")
+    least = "" if low == -np.inf else f" >= {low:g}"
+    raise ValueError(f"{name}={value!r} should be a finite number{least}.")
 
 
 def is_auto(value: Any) -> bool:
@@ -49,7 +55,15 @@ def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
     """Return sample weights in float64, or None where all are equal to one."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "biuf":
+        try:
+            weights = weights.astype(np.float64, casting="same_kind")
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"sample_weight of type {weights.dtype} should be real numbers."
+            ) from None
+    weights = weights.astype(np.float64)
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
@@ -90,6 +104,22 @@ def as_generator(random_state: Any) -> np.random.Generator:
         f"random_state={random_state!r} should be None, a non-negative integer, a "
         "numpy Generator or a RandomState."
     )
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Decorate `fit`: if it fails, the estimator is as it was before."""
+
+    @wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Fit, guarded)
 
 
 def validated(estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -122,7 +122,14 @@ class Clusterer(
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if not result.converged:
+        if result.stopped and not result.converged:
+            warnings.warn(
+                f"A callback stopped the fit after {result.n_iter} passes, before the "
+                f"cost fell by no more than tol={self.tol:g} of itself.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        elif not result.converged:
             warnings.warn(
                 f"No convergence after max_iter={self.max_iter} passes: the cost still "
                 f"fell by more than tol={self.tol:g} of itself. Raise max_iter or tol.",
@@ -195,7 +202,7 @@ class Clusterer(
         return float(weights @ nearest), float(weights.sum())
 
     def _new_rows(self, X: Any, workers: Workers) -> BlockEngine:
-        check_is_fitted(self)
+        check_is_fitted(self, "cluster_sizes_")
         X = validated(self, X, reset=False)
         rows = as_rows(X, workers)
         return BlockEngine(rows, self._space(rows))

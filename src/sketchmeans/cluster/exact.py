@@ -13,7 +13,6 @@ from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster.kernel import KernelClusterer
 from sketchmeans.gram import GramCenters, GramEngine, gram_matrix
 from sketchmeans.kernels import Kernel, is_given
-from sketchmeans.linalg import Array
 from sketchmeans.lloyd import lloyd
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
@@ -23,6 +22,7 @@ from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import LandmarkSpace
 from sketchmeans.start import Start, read_start
 from sketchmeans.validation import (
+    all_or_nothing,
     as_generator,
 )
 
@@ -143,6 +143,7 @@ class KernelKMeans(KernelClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Cluster the rows of `X`.
@@ -165,21 +166,20 @@ class KernelKMeans(KernelClusterer):
             progress = Progress(self, self.verbose)
             with progress.step("kernel matrix"):
                 kernel = self._resolved_kernel(rows, kernel_rng)
-                K = (
-                    _symmetric(rows.X)
-                    if is_given(kernel)
-                    else gram_matrix(rows, kernel)
-                )
+                K = rows.X if is_given(kernel) else gram_matrix(rows, kernel)
             engine = GramEngine(K, self.n_clusters, rows.weights, workers)
             with progress.step("seeding"):
                 rngs = seed_rng.spawn(restarts)
                 centers = self._seed(engine, rows, kernel, start, rngs)
-            with progress.stage(f"all {len(rows):,} rows", self.max_iter) as on_pass:
+            name = f"all {len(rows):,} rows"
+            name += f", {restarts} restarts" if restarts > 1 else ""
+            with progress.stage(name, self.max_iter) as on_pass:
                 results = lloyd(
                     engine,
                     centers,
                     max_iter=self.max_iter,
                     tol=self.tol,
+                    weights=rows.weights,
                     on_pass=on_pass,
                 )
             progress.finish()
@@ -217,7 +217,7 @@ class KernelKMeans(KernelClusterer):
             )
             return engine.centers_at(seeds)
         if start.labels is not None:
-            return engine.centers_of(start.labels)
+            return engine.centers_of(start.checked_labels(rows, self.n_clusters))
         if start.indices is not None:
             return engine.centers_at(start.indices[None])
         points = start.checked_points(rows, kernel)
@@ -227,19 +227,3 @@ class KernelKMeans(KernelClusterer):
 
     def _span_points(self) -> Block:
         return self.X_fit_
-
-
-def _symmetric(K: Block) -> Array:
-    """Return a given kernel matrix, if it is one."""
-    K = np.asarray(K.toarray() if hasattr(K, "toarray") else K)
-    scale = float(np.abs(K).max(initial=0.0))
-    worst = max(
-        float(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max())
-        for i in range(0, len(K), 512)
-    )
-    if worst > 1e-4 * scale:
-        raise ValueError(
-            f"The precomputed kernel matrix should be symmetric; entries differ from "
-            f"their mirror image by up to {worst:.3g}."
-        )
-    return K

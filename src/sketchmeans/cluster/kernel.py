@@ -16,7 +16,7 @@ from sketchmeans.kernels import (
     is_given,
     warn_if_indefinite,
 )
-from sketchmeans.linalg import Array
+from sketchmeans.linalg import SYMMETRY_TOLERANCE, Array
 from sketchmeans.lloyd import Centers, LloydResult
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, float_type
@@ -45,11 +45,8 @@ class KernelClusterer(Clusterer):
 
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         rows = super()._training_rows(X, sample_weight, workers)
-        if self.__sklearn_tags__().input_tags.pairwise and len(rows) != rows.n_features:
-            raise ValueError(
-                f"X.shape={rows.X.shape} should be square with kernel='precomputed': "
-                "k(X, X) of the training rows."
-            )
+        if self.__sklearn_tags__().input_tags.pairwise:
+            return Rows(_kernel_matrix(rows), workers, rows.weights)
         return rows
 
     def _resolved_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
@@ -89,3 +86,30 @@ class KernelClusterer(Clusterer):
     def _store_centers(self, coefficients: Array, result: LloydResult) -> None:
         self.dual_coef_ = np.ascontiguousarray(coefficients)
         self._squared_norms = result.centers.squared_norms[0]
+
+
+def _kernel_matrix(rows: Rows) -> Array:
+    """Return a given kernel matrix as a dense array of floats, if it is one.
+
+    An array of floats is taken as it is.
+    """
+    if len(rows) != rows.n_features:
+        raise ValueError(
+            f"X.shape={rows.X.shape} should be square with kernel='precomputed': "
+            "k(X, X) of the training rows."
+        )
+    rows.survey()  # finds what is not finite
+    K = np.asarray(rows.X.toarray() if rows.is_sparse else rows.X)
+    K = K.astype(rows.dtype, copy=False)
+    step = 512
+    scale = worst = 0.0
+    for start in range(0, len(K), step):
+        strip = K[start : start + step]
+        scale = max(scale, float(np.abs(strip).max()))
+        worst = max(worst, float(np.abs(strip - K[:, start : start + step].T).max()))
+    if worst > SYMMETRY_TOLERANCE * scale:
+        raise ValueError(
+            "The precomputed kernel matrix should be symmetric; entries differ from "
+            f"their mirror image by up to {worst:.3g}."
+        )
+    return K

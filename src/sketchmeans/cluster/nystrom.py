@@ -35,6 +35,7 @@ from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import LandmarkSpace, given_matrix
 from sketchmeans.start import Start, read_start
 from sketchmeans.validation import (
+    all_or_nothing,
     as_generator,
     check_integer,
     check_option,
@@ -194,6 +195,7 @@ class NystromKMeans(KernelClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Cluster the rows of `X`.
@@ -296,11 +298,15 @@ class NystromKMeans(KernelClusterer):
         sample = sizes[-1] if sizes and not isinstance(start, Start) else 0
         need = _memory_need(rows, space, self.n_clusters, restarts, sample)
         budget = memory_budget(self.max_memory)
+        thread = _thread_need(rows, space, self.n_clusters, restarts)
+        # Threads cost memory but change no bit: rather fewer of them than an error.
+        rows.workers.limit(max(1, min(rows.workers.n_jobs, (budget - need) // thread)))
+        need += thread * rows.workers.n_jobs
         if need > budget:
             raise MemoryError(
                 f"{space.n_coordinates:,} landmarks on {len(rows):,} rows of "
                 f"{rows.n_features:,} features need {format_bytes(need)}; max_memory "
-                f"allows {format_bytes(budget)}. Lower n_landmarks or n_jobs, or raise "
+                f"allows {format_bytes(budget)}. Lower n_landmarks or raise "
                 "max_memory."
             )
         return Schedule(restarts, self.max_iter, self.tol, budget - need, progressive)
@@ -316,7 +322,8 @@ def _given_centers(
     if start.indices is not None:
         return engine.centers_at(start.indices[None])
     if start.labels is not None:
-        return engine.partition(start.labels, n_clusters)[1]
+        labels = start.checked_labels(engine.rows, n_clusters)
+        return engine.partition(labels, n_clusters)[1]
     points = start.checked_points(engine.rows, kernel)
     return engine.centers_of_means(engine.space.coordinates(points)[None])
 
@@ -324,19 +331,19 @@ def _given_centers(
 def _memory_need(
     rows: Rows, space: LandmarkSpace, k: int, restarts: int, sample: int
 ) -> int:
-    """Return the bytes that a fit uses at its peak, without stored kernel values."""
-    m, d, size = space.n_coordinates, rows.n_features, rows.dtype.itemsize
+    """Return the bytes at the peak of a fit, without threads and stored values."""
+    m, d = space.n_coordinates, rows.n_features
     seeded = sample or len(rows)
     algebra = 3 * m * m * 8  # k(Z, Z), its copy in the solver, the eigenvectors
-    threads = rows.workers.n_jobs * space.height * (2 * m + 2 * d + 4 * k * restarts)
     sums = 4 * restarts * k * m * 8
-    labels = len(rows) * 12 + seeded * restarts * 12
+    # Labels of three passes and the two nearest distances of every row, and the
+    # numbers of the rows to look at again.
+    labels = len(rows) * (16 + 2 * rows.dtype.itemsize) + seeded * restarts * 12
     seeding = seeded * (2 * restarts + 2) * 8
-    return (
-        algebra
-        + threads * size
-        + sums
-        + labels
-        + seeding
-        + sample * d * rows.X.dtype.itemsize
-    )
+    return int(algebra + sums + labels + seeding + sample * d * rows.X.dtype.itemsize)
+
+
+def _thread_need(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int:
+    """Return the bytes of one thread's blocks."""
+    width = 2 * space.n_coordinates + 2 * rows.n_features + 4 * k * restarts
+    return int(space.height * width * rows.dtype.itemsize)

@@ -24,7 +24,7 @@ from sketchmeans.reduction import as_reducer
 from sketchmeans.rows import Rows
 from sketchmeans.seeding import as_seeding
 from sketchmeans.spaces import InputSpace
-from sketchmeans.validation import as_generator, check_integer
+from sketchmeans.validation import all_or_nothing, as_generator, check_integer
 
 
 class SketchedKMeans(Clusterer):
@@ -135,6 +135,7 @@ class SketchedKMeans(Clusterer):
         self.verbose = verbose
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Cluster the rows of `X`.
@@ -179,7 +180,7 @@ class SketchedKMeans(Clusterer):
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
         self.reducer_ = reducer
-        centers = result.centers.coefficients[0] + space.shift
+        centers = space.centers(result.centers.coefficients[0])
         self.cluster_centers_ = centers.astype(rows.dtype)
         self._shift = space.shift
         self.exemplars_ = rows.take(exemplars)

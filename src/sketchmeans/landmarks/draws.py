@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.landmarks.base import Landmarks, first_of_each, warn_if_fewer
 from sketchmeans.linalg import Array
 from sketchmeans.rows import Rows
-
-
-def row_weights(rows: Rows) -> Array:
-    """Return the weights of all rows, ones where there are none."""
-    return np.ones(len(rows)) if rows.weights is None else rows.weights
 
 
 def draw(mass: Array, size: int, rng: np.random.Generator) -> Array:
@@ -79,3 +75,13 @@ def landmarks_at(
     indices = indices[first_of_each(kernel.points(rows, indices))]
     warn_if_fewer(len(indices), n_landmarks)
     return Landmarks(kernel.points(rows, indices), indices)
+
+
+def centroid_landmarks(rows: Rows, centers: Array) -> Landmarks:
+    """Return the landmarks at these points of the input space, no point twice.
+
+    They take the form of the rows: their float type, dense or CSR.
+    """
+    points = centers.astype(rows.dtype, copy=False)
+    points = points[first_of_each(points)]
+    return Landmarks(sparse.csr_array(points) if rows.is_sparse else points)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.kernels import Kernel, Precomputed
-from sketchmeans.landmarks.base import Landmarks, first_of_each, warn_if_fewer
+from sketchmeans.landmarks.base import Landmarks, row_weights
 from sketchmeans.landmarks.draws import (
+    centroid_landmarks,
     draw,
     kernel_between,
     landmarks_at,
-    row_weights,
     value_type,
 )
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
@@ -153,12 +154,12 @@ class FeatureSpace:
         return distances
 
 
+@dataclass(frozen=True)
 class D2Sample:
     """Row numbers drawn by D² sampling, and their potential."""
 
-    def __init__(self, indices: Array, potential: float) -> None:
-        self.indices = indices
-        self.potential = potential
+    indices: Array
+    potential: float
 
 
 def d2_sample(space: FeatureSpace, size: int, rng: np.random.Generator) -> D2Sample:
@@ -204,7 +205,11 @@ def _kept(before: Array, among: Array, rng: np.random.Generator) -> Array:
 
 
 def refined(
-    space: FeatureSpace, landmarks: Landmarks, potential: float, max_iter: int, tol: float
+    space: FeatureSpace,
+    landmarks: Landmarks,
+    potential: float,
+    max_iter: int,
+    tol: float,
 ) -> Landmarks:
     """Return the landmarks after Lloyd steps that lower the kernel potential.
 
@@ -216,25 +221,12 @@ def refined(
     engine = BlockEngine(rows, inputs)
     assert landmarks.indices is not None
     centers = engine.centers_at(landmarks.indices[None])
-    wanted = len(landmarks)
     for _ in range(max_iter):
-        centers, _ = engine.update(engine.assign(centers), centers)
-        points = as_points(inputs.centers(centers.coefficients[0]), rows)
-        moved = space.potential(points)
-        if not moved < potential:
+        centers = engine.update(engine.assign(centers), centers)
+        moved = centroid_landmarks(rows, inputs.centers(centers.coefficients[0]))
+        before, after = potential, space.potential(moved.points)
+        if after < before:
+            landmarks, potential = moved, after
+        if before - after <= tol * before:
             break
-        settled = potential - moved <= tol * potential
-        landmarks, potential = Landmarks(points), moved
-        if settled:
-            break
-    distinct = first_of_each(landmarks.points)
-    if len(distinct) == wanted:
-        return landmarks
-    warn_if_fewer(len(distinct), wanted)
-    return Landmarks(landmarks.points[distinct])
-
-
-def as_points(centers: Array, rows: Rows) -> Block:
-    """Return centroids in the form of the rows: their float type, dense or CSR."""
-    points = centers.astype(rows.dtype, copy=False)
-    return sparse.csr_array(points) if rows.is_sparse else points
+    return landmarks

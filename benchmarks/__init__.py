@@ -1,0 +1,1 @@
+"""Measurements of sketchmeans against what people use today."""

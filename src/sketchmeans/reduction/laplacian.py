@@ -1,0 +1,184 @@
+"""Features that respect the neighbourhoods of the rows: the baseline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
+
+from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.reduction.base import check_fit_rows, subsample
+from sketchmeans.reduction.selection import FeatureSelector, Selection
+from sketchmeans.rows import Block, Rows, block_height, spans
+from sketchmeans.validation import check_integer
+
+Span = tuple[int, int]
+
+
+def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
+    """Return the heat-kernel weights of nearest neighbours, a symmetric CSR matrix.
+
+    ``S_ij = exp(−‖x_i − x_j‖²/(2t²))`` where one of i, j is among the nearest
+    neighbours of the other, else 0; t² is the mean squared distance of two rows.
+    """
+    n = len(rows)
+    n_neighbors = min(n_neighbors, n - 1)
+    if n_neighbors == 0:
+        return sparse.csr_array((n, n))
+    variance = rows.survey().variance
+    X = rows.X.astype(rows.dtype, copy=False)
+    with threadpool_limits(rows.workers.n_jobs, user_api="openmp"):
+        search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(X)
+        distances, neighbours = search.kneighbors()
+    # The mean squared distance is twice the variance; equal rows weigh one.
+    bandwidth = 4.0 * variance if variance > 0.0 else 1.0
+    weights = np.exp(-(distances.astype(np.float64) ** 2) / bandwidth)
+    pointers = np.arange(0, n * n_neighbors + 1, n_neighbors)
+    directed = sparse.csr_array(
+        (weights.ravel(), neighbours.ravel(), pointers), shape=(n, n)
+    )
+    return directed.maximum(directed.T).tocsr()
+
+
+def laplacian_scores(rows: Rows, graph: Any) -> Array:
+    """Return ``f̃ᵀLf̃ / f̃ᵀDf̃`` for every feature f; constant ones get infinity.
+
+    With weights S, degrees ``D = diag(S1)`` and ``L = D − S``, f̃ is f minus its mean
+    by degree.  The numerator is summed over edges, ``Σ_{i<j} S_ij (f_i − f_j)²``,
+    which loses nothing far from the origin.
+    """
+    roughness = _edge_sums(rows, sparse.triu(graph, format="coo"))
+    degrees = np.asarray(graph.sum(axis=1)).ravel()
+    sums, squares = _degree_sums(rows, degrees)
+    spread = squares - sums**2 / max(float(degrees.sum()), np.finfo(float).tiny)
+    noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(np.float64).eps
+    varies = spread > noise * squares
+    return np.divide(roughness, spread, out=np.full(len(spread), np.inf), where=varies)
+
+
+def _edge_sums(rows: Rows, edges: Any) -> Array:
+    """Return ``Σ S_ij (x_i − x_j)²`` over the edges, for every feature."""
+
+    def add(span: Span) -> Array:
+        ends = edges.row[slice(*span)], edges.col[slice(*span)]
+        here, there = (rows.take(end).astype(np.float64) for end in ends)
+        return _weighted_squares(here - there, edges.data[slice(*span)])
+
+    total = np.zeros(rows.n_features)
+    height = block_height(2 * rows.n_features, 0)
+    for part in rows.workers.map(add, spans(edges.nnz, height)):
+        total += part
+    return total
+
+
+def _degree_sums(rows: Rows, degrees: Array) -> tuple[Array, Array]:
+    """Return the sums of the features and of their squares, weighted by degree.
+
+    Dense rows are taken about their mean, sparse ones as they are.
+    """
+    shift = None if rows.is_sparse else rows.survey().mean
+
+    def add(span: Span) -> tuple[Array, Array]:
+        block, mass = rows.block(*span).astype(np.float64), degrees[slice(*span)]
+        if shift is not None:
+            block -= shift
+        return np.asarray(mass @ block), _weighted_squares(block, mass)
+
+    sums, squares = np.zeros(rows.n_features), np.zeros(rows.n_features)
+    for part in rows.workers.map(
+        add, spans(len(rows), block_height(rows.n_features, 0))
+    ):
+        sums += part[0]
+        squares += part[1]
+    return sums, squares
+
+
+def _weighted_squares(block: Block, mass: Array) -> Array:
+    if sparse.issparse(block):
+        return np.asarray(mass @ block.multiply(block))
+    return np.asarray(mass @ (block * block))
+
+
+class LaplacianScore(FeatureSelector):
+    """The features of lowest Laplacian score (He, Cai & Niyogi 2005).
+
+    A good feature takes close values on neighbouring rows and varies over all:
+
+        score(f) = Σ_ij S_ij (f_i − f_j)² / (2 Σ_i D_ii (f_i − f̄)²),
+
+    with S the heat-kernel weights ``exp(−‖x_i − x_j‖²/(2t²))`` of the graph of nearest
+    neighbours, t² the mean squared distance of two rows, ``D_ii = Σ_j S_ij`` and f̄
+    the mean by D.  This is the baseline of B14 §7; it has no guarantee.
+
+    Fitting compares all pairs of rows, O(n² d) time in small pieces; the graph takes
+    O(n · n_neighbors) memory, and integer rows a copy in floats.  Give `fit_rows` where
+    n is large.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        How many features to choose, at most the number of features d.  None takes
+        ``max(20, 4·n_clusters)``, or d if that is less.
+    n_clusters : int, default=8
+        It only sets the default of `n_components`.
+    n_neighbors : int, default=5
+        Neighbours of each row; all other rows if there are fewer.
+    fit_rows : int, optional
+        Fit on so many rows, drawn at random.  None takes all.
+    n_jobs : int, optional
+        Threads; None means all cores.
+    random_state : int, Generator, RandomState or None
+        Used with `fit_rows` only.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (d,)
+        Lower is better; infinite for constant features.
+    n_components_ : int
+
+    References
+    ----------
+    X. He, D. Cai & P. Niyogi: Laplacian score for feature selection. NIPS 2005.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 3))
+    >>> X[:30, 1] += 10.0
+    >>> LaplacianScore(1).fit(X).get_support()
+    array([False,  True, False])
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_clusters: int = 8,
+        *,
+        n_neighbors: int = 5,
+        fit_rows: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.fit_rows = fit_rows
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_integer("n_neighbors", self.n_neighbors)
+        check_fit_rows(self.fit_rows)
+
+    def _draw(
+        self, rows: Rows, n_components: int, rng: np.random.Generator
+    ) -> Selection:
+        rows = subsample(rows, self.fit_rows, rng)
+        self.scores_ = laplacian_scores(rows, neighbour_graph(rows, self.n_neighbors))
+        best = np.argsort(self.scores_, kind="stable")[:n_components]
+        return Selection(np.sort(best), np.ones(n_components))

@@ -1,0 +1,134 @@
+"""Products with a sign matrix by the mailman algorithm.
+
+b columns of signs have at most 2ᵇ different rows, so the features of a row of data
+are first added up by the pattern of their signs ("delivered to their address"), and
+only the 2ᵇ sums meet the matrix of all patterns, whose product is b rounds of folding
+in half.  With 2ᵇ ≈ d this is O(d) work for log d columns.
+
+E. Liberty & S. Zucker: The mailman algorithm: a note on matrix-vector multiplication.
+Information Processing Letters 109(3), 2009.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from sketchmeans.linalg import Array
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Block, spans
+from sketchmeans.svd import float_block
+
+#: Rows that are folded together: their sums should fit a cache.
+_STRIP = 128
+#: Cost of a pattern over that of a feature: it is summed, and added to another.
+_PATTERN_COST = 2.0
+_MOST_COLUMNS = 20
+
+
+def group_width(n_values: float, width: int) -> int:
+    """Return the columns b that are handled together, at least cost a column.
+
+    Examples
+    --------
+    >>> group_width(1000, 100)
+    7
+    """
+    columns = range(1, min(width, _MOST_COLUMNS) + 1)
+    return min(columns, key=lambda b: (n_values + _PATTERN_COST * 2**b) / b)
+
+
+class MailmanProduct:
+    """Products of blocks with a matrix of signs ±1.
+
+    Parameters
+    ----------
+    bits : ndarray of shape (d, ⌈r/8⌉), uint8
+        Eight signs a byte, the first in its highest bit; one stands for plus.
+    width : int
+        r.
+    dtype : dtype
+    workers : Workers
+    """
+
+    def __init__(
+        self, bits: Array, width: int, dtype: npt.DTypeLike, workers: Workers
+    ) -> None:
+        self._bits, self._width = bits, width
+        self._dtype, self._workers = np.dtype(dtype), workers
+        self._known: dict[int, list[Array]] = {}
+
+    def __call__(self, block: Block, out: Array | None = None) -> Array:
+        """Write the product of a block with the signs into `out`."""
+        assert out is not None
+        block = float_block(block, self._dtype, self._workers)
+        if sparse.issparse(block):
+            return self._sparse(block, out)
+        for start, stop in spans(len(block), _STRIP):
+            self._dense(block[start:stop], out[start:stop])
+        return out
+
+    def _dense(self, strip: Array, out: Array) -> None:
+        d = strip.shape[1]
+        by_feature = np.ascontiguousarray(strip.T)
+        ones, pointers = np.ones(d, self._dtype), np.arange(d + 1)
+        b = group_width(d, self._width)
+        for first, addresses in zip(
+            range(0, self._width, b), self._addresses(b), strict=True
+        ):
+            last = min(first + b, self._width)
+            delivery = sparse.csc_array(
+                (ones, addresses, pointers), shape=(2 ** (last - first), d)
+            )
+            out[:, first:last] = _folded(delivery @ by_feature).T
+
+    def _sparse(self, block: Block, out: Array) -> Array:
+        h = block.shape[0]
+        b = group_width(block.nnz / max(h, 1), self._width)
+        for first, addresses in zip(
+            range(0, self._width, b), self._addresses(b), strict=True
+        ):
+            last = min(first + b, self._width)
+            # Values of one row with the same address are added up by `toarray`.
+            delivered = sparse.csr_array(
+                (block.data, addresses[block.indices], block.indptr),
+                shape=(h, 2 ** (last - first)),
+            )
+            sums = np.ascontiguousarray(delivered.toarray().T)
+            out[:, first:last] = _folded(sums).T
+        return out
+
+    def _addresses(self, b: int) -> list[Array]:
+        """Return each feature's pattern of signs, for every group of b columns.
+
+        The first sign of a group is the highest bit of the pattern.
+        """
+        if b not in self._known:
+            plus = np.unpackbits(self._bits, axis=1, count=self._width)
+            self._known[b] = [
+                plus[:, start:stop] @ (1 << np.arange(stop - start)[::-1])
+                for start, stop in spans(self._width, b)
+            ]
+        return self._known[b]
+
+
+def _folded(sums: Array) -> Array:
+    """Return the product (b × h) of all patterns with their sums (2ᵇ × h).
+
+    The upper half of the patterns has a plus in the first column and the lower half a
+    minus; in the other columns both are alike, so they are added up for the next.
+    Overwrites the sums.
+    """
+    b = len(sums).bit_length() - 1
+    signed = np.empty((b, sums.shape[1]), sums.dtype)
+    for column in range(b):
+        half = len(sums) // 2
+        lower, upper = sums[:half], sums[half:]
+        np.add.reduce(upper, axis=0, out=signed[column])
+        lower += upper
+        sums = lower
+    # plus − minus = 2·plus − all
+    signed *= 2
+    signed -= sums
+    return signed

@@ -1,0 +1,175 @@
+"""A few artificial features: random signs times the features, added up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+
+from sketchmeans.linalg import Array
+from sketchmeans.parallel import Workers
+from sketchmeans.reduction.base import Product, Reducer
+from sketchmeans.reduction.mailman import MailmanProduct
+from sketchmeans.rows import Block, Rows, block_height, spans
+from sketchmeans.svd import float_block
+from sketchmeans.validation import check_option
+
+#: Bytes of signs that are floats at a time: the matrix itself is kept in bits.
+_PANEL_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Signs:
+    """Multiplication by a matrix (d × r) with entries ±1/√r.
+
+    Attributes
+    ----------
+    bits : ndarray of shape (d, ⌈r/8⌉), uint8
+        Eight signs a byte, the first in its highest bit; one stands for plus.
+    width : int
+        r.
+    method : {"gemm", "mailman"}
+        How it is multiplied.
+    """
+
+    bits: Array
+    width: int
+    method: str = "gemm"
+    keeps_sparse = False
+
+    def panel(self, start: int, stop: int, dtype: npt.DTypeLike) -> Array:
+        """Return the signs ±1 of features start:stop."""
+        plus = np.unpackbits(self.bits[start:stop], axis=1, count=self.width)
+        signs = plus.astype(dtype)
+        signs *= 2
+        signs -= 1
+        return signs
+
+    def product(self, dtype: npt.DTypeLike, workers: Workers) -> Product:
+        if self.method == "gemm":
+            signed: Product = _GemmProduct(self, dtype, workers)
+        else:
+            signed = MailmanProduct(self.bits, self.width, dtype, workers)
+        scale = 1.0 / math.sqrt(self.width)
+
+        def multiply(block: Block, out: Array | None = None) -> Array:
+            if out is None:
+                out = np.empty((block.shape[0], self.width), dtype=dtype)
+            signed(block, out)
+            out *= scale
+            return out
+
+        return multiply
+
+
+class _GemmProduct:
+    """Matrix products of blocks with panels of signs."""
+
+    def __init__(self, signs: Signs, dtype: npt.DTypeLike, workers: Workers) -> None:
+        self._signs, self._dtype, self._workers = signs, np.dtype(dtype), workers
+        d = len(signs.bits)
+        height = max(_PANEL_BYTES // (signs.width * self._dtype.itemsize), 1)
+        self._edges = spans(d, height)
+        # What fits one panel is unpacked once for all blocks.
+        self._only = self._panel(0, d) if len(self._edges) == 1 else None
+
+    def _panel(self, start: int, stop: int) -> Array:
+        return self._signs.panel(start, stop, self._dtype)
+
+    def __call__(self, block: Block, out: Array | None = None) -> Array:
+        assert out is not None
+        block = float_block(block, self._dtype, self._workers)
+        if self._only is None:
+            out[...] = 0
+            for start, stop in self._edges:
+                out += block[:, start:stop] @ self._panel(start, stop)
+        elif sparse.issparse(block):
+            out[...] = block @ self._only
+        else:
+            np.dot(block, self._only, out=out)
+        return out
+
+
+def draw_signs(n_features: int, r: int, rng: np.random.Generator) -> Array:
+    """Return d × r fair signs, eight a byte; r may exceed d."""
+    return rng.integers(256, size=(n_features, -(-r // 8)), dtype=np.uint8)
+
+
+class SignProjection(ClassNamePrefixFeaturesOutMixin, Reducer):
+    """Features ``X R`` for a matrix R of random signs ±1/√r (B14 Algorithm 2).
+
+    The signs are independent and fair, so that squared norms and distances are right
+    on average.  k-means on r = O(k/ε²) such features costs at most 2 + ε times the
+    optimum on all features (Theorem 12); the constants of the theorem are far from
+    what is needed in practice (see `sketchmeans.diagnostics.sketch_size`).
+
+    R is kept in bits, d·r/8 bytes.  Fitting takes O(d r) time and looks at no more
+    than the first block of rows; transforming takes O(n d r), or the number of
+    nonzeros times r.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        r, at most the number of features d.  None takes ``max(20, 4·n_clusters)``, or
+        d if that is less.
+    n_clusters : int, default=8
+        k; it only sets the default of `n_components`.
+    method : {"gemm", "mailman"}, default="gemm"
+        How ``X R`` is computed: as a matrix product, or by the mailman algorithm of
+        Liberty & Zucker (2009) in O(n d r/log d).  Both give the same numbers up to
+        rounding; ``python -m benchmarks.mailman`` says which is faster.
+    n_jobs : int, optional
+        Threads; None means all cores.  The result does not depend on it.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    signs_ : ndarray of shape (d, ⌈r/8⌉), uint8
+        The signs, eight a byte; ``sign_matrix()`` unpacks them.
+    n_components_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.eye(3, dtype=np.float32)
+    >>> SignProjection(2, random_state=0).fit_transform(X).round(4)
+    array([[-0.7071,  0.7071],
+           [ 0.7071, -0.7071],
+           [ 0.7071,  0.7071]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_clusters: int = 8,
+        *,
+        method: str = "gemm",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_clusters = n_clusters
+        self.method = method
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_option("method", self.method, ("gemm", "mailman"))
+
+    def _draw(self, rows: Rows, n_components: int, rng: np.random.Generator) -> Signs:
+        # The signs do not depend on the rows.  `transform` checks what it reads; a
+        # table that is wrong from its first rows on is refused here.
+        rows.block(0, min(len(rows), block_height(rows.n_features, n_components)))
+        self.signs_ = draw_signs(rows.n_features, n_components, rng)
+        return Signs(self.signs_, n_components, self.method)
+
+    def sign_matrix(self) -> Array:
+        """Return the signs ±1 as an int8 matrix (d, r); R is this times 1/√r."""
+        signs: Signs = self._sketch  # type: ignore[assignment]
+        return signs.panel(0, len(signs.bits), np.int8)
