@@ -230,7 +230,10 @@ class GramEngine:
             counts[restart, full] = total[full]
             rows = np.arange(len(new))
             coefficients[:, restart, full] = 0.0
-            coefficients[rows, restart, new] = self.weights / counts[restart, new]
+            member = rows[full[new]]
+            coefficients[member, restart, new[member]] = (
+                self.weights[member] / counts[restart, new[member]]
+            )
             inside = sums[rows, restart, new]
             within = np.bincount(new, self.weights * inside, minlength=self.k)
             squared_norms[restart, full] = within[full] / total[full] ** 2

@@ -31,6 +31,9 @@ from sketchmeans.validation import check_number
 #: Landmarks with a larger share of nonzeros are multiplied as dense columns.
 _DENSE_SHARE = 0.05
 
+#: Up to this size an exponent is exact to about 1e-4 in float32.
+_FLOAT32_EXPONENT = 256.0
+
 #: Rows with no more entries than this are prepared once for many kernel columns.
 _PREPARED_ENTRIES = 2**24
 
@@ -392,19 +395,29 @@ def _dense_exponents(
     """Return ``−gamma ‖x − z‖²`` as one product of augmented rows.
 
     ``[x, −gamma‖x‖², 1] · [2 gamma z, 1, −gamma‖z‖²]``, with x and z taken about the
-    mean of Z: the products lose all digits far from the origin.
+    mean of Z: the products lose all digits far from the origin.  Where the exponents of
+    near rows are small differences of large float32 numbers, float64 is used.
     """
     n_features = Z.shape[1]
     shift = Z.mean(axis=0, dtype=np.float64).astype(kind)
     centred = np.subtract(Z, shift, dtype=np.float64)
-    weights = np.empty((n_features + 2, len(Z)), dtype=kind)
+    norms = gamma * np.einsum("ij,ij->i", centred, centred)
+    inner = kind if norms.max() < _FLOAT32_EXPONENT else np.dtype(np.float64)
+    weights = np.empty((n_features + 2, len(Z)), dtype=inner)
     weights[:-2] = 2.0 * gamma * centred.T
     weights[-2] = 1.0
-    weights[-1] = -gamma * np.einsum("ij,ij->i", centred, centred)
+    weights[-1] = -norms
 
     def exponents(block: Block, out: Array | None = None) -> Array:
-        x = _scratch(workers, "augmented", (block.shape[0], n_features + 2), kind)
-        return np.dot(_augment(block, shift, gamma, x), weights, out=out)
+        x = _scratch(workers, "augmented", (block.shape[0], n_features + 2), inner)
+        _augment(block, shift, gamma, x)
+        if inner == kind:
+            return np.dot(x, weights, out=out)
+        values = np.minimum(x @ weights, 0.0)
+        if out is None:
+            return np.asarray(values, dtype=kind)
+        out[...] = values
+        return out
 
     return exponents
 
@@ -448,7 +461,9 @@ class Laplacian(Kernel):
 
         def columns(block: Block, out: Array | None = None) -> Array:
             if sparse.issparse(block):
-                distances = manhattan_distances(block, landmarks)
+                distances = manhattan_distances(
+                    _short_indices(block), _short_indices(landmarks)
+                )
             else:
                 distances = cdist(block, _toarray(landmarks), "cityblock")
             distances *= -float(self.gamma)
@@ -720,6 +735,14 @@ def _scratch(
     if workers is None:
         return np.empty(shape, dtype=kind)
     return workers.buffer(name, shape, kind)
+
+
+def _short_indices(X: Block) -> Block:
+    """Return CSR rows with 32-bit indices, which scikit-learn's loops insist on."""
+    if not sparse.issparse(X) or X.indices.dtype == np.int32:
+        return X
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return sparse.csr_array(parts, shape=X.shape)
 
 
 def _writable(X: Block, kind: np.dtype[Any]) -> Block:

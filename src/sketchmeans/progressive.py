@@ -12,7 +12,7 @@ from sketchmeans.kernels import Kernel, squared_distances_among
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Centers, LloydResult, lloyd
 from sketchmeans.progress import Progress
-from sketchmeans.rows import Rows
+from sketchmeans.rows import Block, Rows, block_height, spans
 from sketchmeans.seeding import Distances, Seeding
 from sketchmeans.spaces import Space
 
@@ -188,3 +188,16 @@ class KernelDistances:
             return distances
 
         return distances_to
+
+
+def nearest_points(rows: Rows, kernel: Kernel, points: Block) -> Array:
+    """Return the number of the point nearest to each row, in feature space."""
+    columns = kernel.against(points, rows.dtype, rows.workers)
+    norms = kernel.diagonal(points)
+
+    def nearest(span: tuple[int, int]) -> Array:
+        return (norms - 2.0 * columns(rows.block(*span))).argmin(axis=1)
+
+    edges = spans(len(rows), block_height(rows.n_features, len(norms)))
+    labels = np.concatenate(list(rows.workers.map(nearest, edges)))
+    return labels.astype(np.int32)

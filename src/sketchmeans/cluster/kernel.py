@@ -93,12 +93,12 @@ def _kernel_matrix(rows: Rows) -> Array:
 
     An array of floats is taken as it is.
     """
+    rows.survey()  # finds what is not finite
     if len(rows) != rows.n_features:
         raise ValueError(
             f"X.shape={rows.X.shape} should be square with kernel='precomputed': "
             "k(X, X) of the training rows."
         )
-    rows.survey()  # finds what is not finite
     K = np.asarray(rows.X.toarray() if rows.is_sparse else rows.X)
     K = K.astype(rows.dtype, copy=False)
     step = 512

@@ -27,6 +27,7 @@ from sketchmeans.progressive import (
     KernelDistances,
     Schedule,
     full_fit,
+    nearest_points,
     seeded_fit,
     subsample_sizes,
 )
@@ -324,8 +325,10 @@ def _given_centers(
     if start.labels is not None:
         labels = start.checked_labels(engine.rows, n_clusters)
         return engine.partition(labels, n_clusters)[1]
+    # The points lie outside the span: they serve to form the first partition.
     points = start.checked_points(engine.rows, kernel)
-    return engine.centers_of_means(engine.space.coordinates(points)[None])
+    labels = nearest_points(engine.rows, kernel, points)
+    return engine.partition(labels, n_clusters)[1]
 
 
 def _memory_need(

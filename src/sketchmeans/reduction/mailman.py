@@ -11,6 +11,10 @@ Information Processing Letters 109(3), 2009.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -21,7 +25,7 @@ from sketchmeans.rows import Block, spans
 from sketchmeans.svd import float_block
 
 #: Rows that are folded together: their sums should fit a cache.
-_STRIP = 128
+_STRIP = 256
 #: Cost of a pattern over that of a feature: it is summed, and added to another.
 _PATTERN_COST = 2.0
 _MOST_COLUMNS = 20
@@ -37,6 +41,29 @@ def group_width(n_values: float, width: int) -> int:
     """
     columns = range(1, min(width, _MOST_COLUMNS) + 1)
     return min(columns, key=lambda b: (n_values + _PATTERN_COST * 2**b) / b)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Columns start:stop of the signs, and each feature's pattern in them."""
+
+    start: int
+    stop: int
+    addresses: Array
+
+    @cached_property
+    def delivery(self) -> Any:
+        """The matrix (2ᵇ × d) that adds up the features of each pattern."""
+        d = len(self.addresses)
+        # Stored by columns: features are taken in order, as they lie in memory.
+        return sparse.csc_array(
+            (np.ones(d, np.float32), self.addresses, np.arange(d + 1)),
+            shape=(self.n_patterns, d),
+        )
+
+    @property
+    def n_patterns(self) -> int:
+        return int(2 ** (self.stop - self.start))
 
 
 class MailmanProduct:
@@ -57,58 +84,46 @@ class MailmanProduct:
     ) -> None:
         self._bits, self._width = bits, width
         self._dtype, self._workers = np.dtype(dtype), workers
-        self._known: dict[int, list[Array]] = {}
+        self._known: dict[int, list[_Group]] = {}
 
     def __call__(self, block: Block, out: Array | None = None) -> Array:
         """Write the product of a block with the signs into `out`."""
         assert out is not None
         block = float_block(block, self._dtype, self._workers)
         if sparse.issparse(block):
-            return self._sparse(block, out)
+            self._multiply_sparse(block, out)
+            return out
+        groups = self._groups(len(self._bits))
         for start, stop in spans(len(block), _STRIP):
-            self._dense(block[start:stop], out[start:stop])
+            by_feature = np.ascontiguousarray(block[start:stop].T)
+            for group in groups:
+                sums = group.delivery @ by_feature
+                out[start:stop, group.start : group.stop] = _folded(sums).T
         return out
 
-    def _dense(self, strip: Array, out: Array) -> None:
-        d = strip.shape[1]
-        by_feature = np.ascontiguousarray(strip.T)
-        ones, pointers = np.ones(d, self._dtype), np.arange(d + 1)
-        b = group_width(d, self._width)
-        for first, addresses in zip(
-            range(0, self._width, b), self._addresses(b), strict=True
-        ):
-            last = min(first + b, self._width)
-            delivery = sparse.csc_array(
-                (ones, addresses, pointers), shape=(2 ** (last - first), d)
-            )
-            out[:, first:last] = _folded(delivery @ by_feature).T
-
-    def _sparse(self, block: Block, out: Array) -> Array:
+    def _multiply_sparse(self, block: Block, out: Array) -> None:
         h = block.shape[0]
-        b = group_width(block.nnz / max(h, 1), self._width)
-        for first, addresses in zip(
-            range(0, self._width, b), self._addresses(b), strict=True
-        ):
-            last = min(first + b, self._width)
+        for group in self._groups(block.nnz / max(h, 1)):
             # Values of one row with the same address are added up by `toarray`.
             delivered = sparse.csr_array(
-                (block.data, addresses[block.indices], block.indptr),
-                shape=(h, 2 ** (last - first)),
+                (block.data, group.addresses[block.indices], block.indptr),
+                shape=(h, group.n_patterns),
             )
             sums = np.ascontiguousarray(delivered.toarray().T)
-            out[:, first:last] = _folded(sums).T
-        return out
+            out[:, group.start : group.stop] = _folded(sums).T
 
-    def _addresses(self, b: int) -> list[Array]:
-        """Return each feature's pattern of signs, for every group of b columns.
+    def _groups(self, n_values: float) -> list[_Group]:
+        """Return the groups of columns for rows with so many values.
 
-        The first sign of a group is the highest bit of the pattern.
+        The first sign of a group is the highest bit of its pattern.
         """
+        b = group_width(n_values, self._width)
         if b not in self._known:
             plus = np.unpackbits(self._bits, axis=1, count=self._width)
+            powers = 1 << np.arange(b)
             self._known[b] = [
-                plus[:, start:stop] @ (1 << np.arange(stop - start)[::-1])
-                for start, stop in spans(self._width, b)
+                _Group(a, z, plus[:, a:z] @ powers[: z - a][::-1])
+                for a, z in spans(self._width, b)
             ]
         return self._known[b]
 
