@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sketchmeans.cluster import KernelKMeans, NystromKMeans
+    from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
     from sketchmeans.kernels import Kernel
     from sketchmeans.landmarks import Landmarks
     from sketchmeans.nystrom import Nystrom
@@ -28,6 +28,7 @@ __all__ = [
     "Nystrom",
     "NystromKMeans",
     "SignProjection",
+    "SketchedKMeans",
     "__version__",
 ]
 
@@ -45,6 +46,7 @@ _HOMES = {
     "Nystrom": "nystrom",
     "NystromKMeans": "cluster",
     "SignProjection": "reduction",
+    "SketchedKMeans": "cluster",
 }
 
 

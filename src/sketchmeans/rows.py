@@ -83,6 +83,7 @@ class Rows:
         self.n_rows, self.n_features = X.shape
         self.is_sparse = sparse.issparse(X)
         self.dtype = float_type(X.dtype)
+        self.stored_itemsize = X.dtype.itemsize
         self._moments: Moments | None = None
 
     def __len__(self) -> int:

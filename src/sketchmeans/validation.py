@@ -8,9 +8,10 @@ from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from sketchmeans.linalg import Array
+from sketchmeans.rows import check_finite
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -125,14 +126,19 @@ def all_or_nothing(fit: Fit) -> Fit:
 def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return a user's table as it is stored: nothing is converted as a whole.
 
-    Whether values are finite is checked as the rows are read.
+    Whether values are finite is checked as the rows are read; at once only if the
+    table has the wrong width, as NaN may well be the reason.
     """
-    return validate_data(
-        estimator,
+    table = check_array(
         X,
-        reset=reset,
         accept_sparse="csr",
+        accept_large_sparse=True,
         dtype="numeric",
         ensure_all_finite=False,
-        accept_large_sparse=True,
+        estimator=estimator,
+        input_name="X",
     )
+    if not reset and table.shape[1] != estimator.n_features_in_:
+        check_finite(table)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return table

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from sketchmeans.cluster.exact import KernelKMeans
 from sketchmeans.cluster.nystrom import NystromKMeans
+from sketchmeans.cluster.sketched import SketchedKMeans
 
-__all__ = ["KernelKMeans", "NystromKMeans"]
+__all__ = ["KernelKMeans", "NystromKMeans", "SketchedKMeans"]

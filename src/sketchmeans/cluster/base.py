@@ -204,5 +204,9 @@ class Clusterer(
     def _new_rows(self, X: Any, workers: Workers) -> BlockEngine:
         check_is_fitted(self, "cluster_sizes_")
         X = validated(self, X, reset=False)
-        rows = as_rows(X, workers)
+        rows = self._view(as_rows(X, workers))
         return BlockEngine(rows, self._space(rows))
+
+    def _view(self, rows: Rows) -> Rows:
+        """Return rows in the form in which they were clustered."""
+        return rows

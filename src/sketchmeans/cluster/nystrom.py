@@ -31,6 +31,7 @@ from sketchmeans.progressive import (
     seeded_fit,
     subsample_sizes,
 )
+from sketchmeans.reduction import ReducedRows, as_reducer
 from sketchmeans.rows import Block, Rows
 from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import LandmarkSpace, given_matrix
@@ -77,6 +78,11 @@ class NystromKMeans(KernelClusterer):
         Number of landmarks m; "auto" is √(nk), but at least k and at most 2,000 or n.
     landmarks : str, LandmarkSelector or array, default="uniform"
         How landmarks are chosen; or points (m, d), or row numbers (m,).
+    reducer : str, transformer or None, default=None
+        Reduce the features first, so that n·m·d becomes n·m·r: "svd", "sign",
+        "sampling", "laplacian" or a transformer (`ApproximateSVD`, `SignProjection`,
+        ...).  Rows are reduced block by block as they are read, here and in `predict`;
+        the result is that of a Pipeline.
     rank : int or None, default=None
         Keep at most this many eigen-directions of ``k(Z, Z)``.
     init : str, Seeding or array, default="k-means++"
@@ -121,13 +127,16 @@ class NystromKMeans(KernelClusterer):
         The row of each cluster that is nearest to its centre: its number, and the
         row itself (not for a precomputed kernel).
     landmarks_ : ndarray or CSR matrix of shape (m, d)
-        The landmarks; for a precomputed kernel their row numbers, of shape (m, 1).
+        The landmarks; for a precomputed kernel their row numbers, of shape (m, 1),
+        behind a reducer their reduced features.
     landmark_indices_ : ndarray of shape (m,) or None
         Their row numbers, if they are rows.
     dual_coef_ : ndarray of shape (m, k)
         Centroid j is ``Σ_i dual_coef_[i, j] φ(z_i)``.
     rank_ : int
         Eigen-directions of ``k(Z, Z)`` that are kept.
+    reducer_ : transformer or None
+        The fitted reducer.
     kernel_, gamma_
         The kernel with its bandwidth as a number.
     n_features_in_, feature_names_in_
@@ -166,6 +175,7 @@ class NystromKMeans(KernelClusterer):
         kernel_params: Mapping[str, Any] | None = None,
         n_landmarks: int | str = "auto",
         landmarks: Any = "uniform",
+        reducer: Any = None,
         rank: int | None = None,
         init: Any = "k-means++",
         n_init: int | str = "auto",
@@ -185,6 +195,7 @@ class NystromKMeans(KernelClusterer):
         self.kernel_params = kernel_params
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
+        self.reducer = reducer
         self.rank = rank
         self.init = init
         self.n_init = n_init
@@ -211,12 +222,16 @@ class NystromKMeans(KernelClusterer):
         """
         self._check_params()
         generator = as_generator(self.random_state)
-        kernel_rng, landmark_rng, cluster_rng = generator.spawn(3)
+        kernel_rng, landmark_rng, cluster_rng, sketch_rng = generator.spawn(4)
         with Workers(self.n_jobs) as workers:
-            rows = self._training_rows(X, sample_weight, workers)
-            start = read_start(self.init, len(rows), self.n_clusters)
+            original = self._training_rows(X, sample_weight, workers)
+            start = read_start(self.init, len(original), self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("kernel"):
+                reducer = self._fitted_reducer(original, sketch_rng)
+                rows = original
+                if reducer is not None:
+                    rows = ReducedRows(original, reducer)
                 kernel = self._resolved_kernel(rows, kernel_rng)
             with progress.step("landmarks"):
                 landmarks = self._select(rows, kernel, landmark_rng)
@@ -254,10 +269,25 @@ class NystromKMeans(KernelClusterer):
         self.landmarks_ = landmarks.points
         self.landmark_indices_ = landmarks.indices
         self.rank_ = rank
-        self._store_kernel(kernel, rows, exemplars)
+        self.reducer_ = reducer
+        self._store_kernel(kernel, original, exemplars)
         self._store_centers(result.centers.coefficients[0].T, result)
-        self._store(rows, result, exemplars)
+        self._store(original, result, exemplars)
         return self
+
+    def _fitted_reducer(self, rows: Rows, rng: np.random.Generator) -> Any:
+        if self.reducer is None:
+            return None
+        if self.__sklearn_tags__().input_tags.pairwise:
+            raise ValueError(
+                f"reducer={self.reducer!r} should be None with kernel='precomputed': "
+                "there are no features to reduce."
+            )
+        reducer = as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs)
+        return reducer.fit(rows.X)
+
+    def _view(self, rows: Rows) -> Rows:
+        return rows if self.reducer_ is None else ReducedRows(rows, self.reducer_)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -281,7 +311,10 @@ class NystromKMeans(KernelClusterer):
                     raise ValueError(f"n_landmarks={m} should be <= n_samples={n}.")
             selector: LandmarkSelector = as_selector(self.landmarks)
             return selector.select(rows, kernel, m, rng)
-        landmarks = read_landmarks(self.landmarks, rows, kernel)
+        given = self.landmarks
+        if isinstance(rows, ReducedRows) and np.ndim(given) == 2:
+            given = rows.points(given)
+        landmarks = read_landmarks(given, rows, kernel)
         if not is_auto(self.n_landmarks) and self.n_landmarks != len(landmarks):
             raise ValueError(
                 f"n_landmarks={self.n_landmarks} should be 'auto' or the number of "
@@ -326,8 +359,12 @@ def _given_centers(
         labels = start.checked_labels(engine.rows, n_clusters)
         return engine.partition(labels, n_clusters)[1]
     # The points lie outside the span: they serve to form the first partition.
-    points = start.checked_points(engine.rows, kernel)
-    labels = nearest_points(engine.rows, kernel, points)
+    rows = engine.rows
+    source = rows.source if isinstance(rows, ReducedRows) else rows
+    points = start.checked_points(source, kernel)
+    if isinstance(rows, ReducedRows):
+        points = rows.points(points)
+    labels = nearest_points(rows, kernel, points)
     return engine.partition(labels, n_clusters)[1]
 
 
@@ -343,7 +380,7 @@ def _memory_need(
     # numbers of the rows to look at again.
     labels = len(rows) * (16 + 2 * rows.dtype.itemsize) + seeded * restarts * 12
     seeding = seeded * (2 * restarts + 2) * 8
-    return int(algebra + sums + labels + seeding + sample * d * rows.X.dtype.itemsize)
+    return int(algebra + sums + labels + seeding + sample * d * rows.stored_itemsize)
 
 
 def _thread_need(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int:

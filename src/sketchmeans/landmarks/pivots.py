@@ -186,8 +186,9 @@ class Cholesky(PivotSelector):
 
     Each pivot is the row with the largest weight times ``d_i = (K − K̃)_ii``, the
     residual diagonal of the incomplete Cholesky factorisation (Fine & Scheinberg 2001;
-    Bach & Jordan 2005).  It ends early, with a warning, where every residual is
-    rounding.  Nothing is random but the subsample.
+    Bach & Jordan 2005).  Where the spectrum decays slowly the farthest rows are
+    outliers, and uniform landmarks are better.  It ends early, with a warning, where
+    every residual is rounding.  Nothing is random but the subsample.
 
     Costs s·m·(d + m) in time and s·m numbers in memory for the s rows that take part.
 

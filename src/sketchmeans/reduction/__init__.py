@@ -13,12 +13,14 @@ from sketchmeans.reduction.base import Reducer
 from sketchmeans.reduction.laplacian import LaplacianScore
 from sketchmeans.reduction.sampling import FeatureSampling
 from sketchmeans.reduction.signs import SignProjection
+from sketchmeans.reduction.view import ReducedRows
 
 __all__ = [
     "REDUCERS",
     "ApproximateSVD",
     "FeatureSampling",
     "LaplacianScore",
+    "ReducedRows",
     "Reducer",
     "SignProjection",
     "as_reducer",

@@ -1,0 +1,59 @@
+"""Rows seen through a reducer, block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.linalg import Array
+from sketchmeans.rows import Block, Rows
+
+
+class ReducedRows(Rows):
+    """A lazy view: the features of a row are computed when it is read.
+
+    The same as the rows of a Pipeline, but never held as a whole.
+
+    Parameters
+    ----------
+    source : Rows
+    reducer : fitted transformer
+    """
+
+    def __init__(self, source: Rows, reducer: Any) -> None:
+        self.source = source
+        self._reduce = _block_map(source, reducer)
+        probe = self._reduce(source.block(0, 1))
+        super().__init__(probe, source.workers, source.weights)
+        self.n_rows = source.n_rows
+
+    def block(self, start: int, stop: int) -> Block:
+        return self._reduce(self.source.block(start, stop))
+
+    def take(self, indices: Array) -> Block:
+        return self._reduce(self.source.take(indices))
+
+    def points(self, X: Any) -> Block:
+        """Return given points of the source's space as points of this one."""
+        return self._reduce(X)
+
+
+def _block_map(source: Rows, reducer: Any) -> Any:
+    """Return a function from blocks of rows to their features, dense."""
+    sketch = getattr(reducer, "_sketch", None)
+    # A transformer from elsewhere is asked block by block in the same way.
+    transform = (
+        reducer.transform
+        if sketch is None
+        else sketch.product(source.dtype, source.workers)
+    )
+
+    def reduce(block: Block) -> Array:
+        features = transform(block)
+        if sparse.issparse(features):
+            features = features.toarray()
+        return np.asarray(features)
+
+    return reduce
