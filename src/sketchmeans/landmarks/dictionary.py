@@ -251,4 +251,6 @@ def draw_dictionary(
     indices = candidates[drawn]
     masses = matrix.weights[indices] / (chances * kept)[drawn]
     # The trace is known: to scale by it takes the noise of the number drawn away.
-    return Dictionary(indices, masses * (matrix.trace / (masses @ matrix.diagonal[indices])))
+    return Dictionary(
+        indices, masses * (matrix.trace / (masses @ matrix.diagonal[indices]))
+    )

@@ -20,7 +20,7 @@ from sketchmeans.landmarks.draws import (
 )
 from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
 from sketchmeans.landmarks.uniform import Uniform
-from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array, check_no_overflow
 from sketchmeans.rows import Rows
 from sketchmeans.validation import check_integer, check_option
 
@@ -157,6 +157,7 @@ class SwapChain:
         self.kernel = kernel
         self.members = members.copy()
         gram = kernel_between(rows, kernel, members, members)
+        check_no_overflow(gram)
         precision = value_type(rows, kernel)
         self._noise = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(precision).eps)
         # Half of the digits: the inverse keeps the other half through the updates.

@@ -17,7 +17,7 @@ from sketchmeans.landmarks.draws import (
     landmarks_at,
     value_type,
 )
-from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array, check_no_overflow
 from sketchmeans.rows import Block, Rows, block_height, spans
 from sketchmeans.spaces import InputSpace
 from sketchmeans.validation import check_integer, check_number
@@ -38,7 +38,7 @@ class KernelKMeansPlusPlus(BaseEstimator):
     drawn from the distances as they were at its start; each draw in turn is kept
     with the probability by which its own distance has shrunk since.  So all n rows
     take part, and the whole costs about as much as ``k(X, Z)``: n·m·d, in memory of
-    one block and three numbers a row.
+    one block and a few numbers a row.
 
     Parameters
     ----------
@@ -110,6 +110,7 @@ class FeatureSpace:
         self.rows = rows
         self.kernel = kernel
         self.diagonal = kernel.row_diagonal(rows)
+        check_no_overflow(self.diagonal)
         self._noise = ZERO_DISTANCE_ROUNDINGS * float(
             np.finfo(value_type(rows, kernel)).eps
         )

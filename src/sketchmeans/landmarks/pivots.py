@@ -28,7 +28,7 @@ from sketchmeans.landmarks.draws import (
     subsample,
     value_type,
 )
-from sketchmeans.linalg import Array, relative_cut
+from sketchmeans.linalg import Array, check_no_overflow, relative_cut
 from sketchmeans.rows import Rows, block_height, spans
 from sketchmeans.validation import check_integer
 
@@ -57,6 +57,7 @@ class PartialCholesky:
         self.kernel = kernel
         self.weights = row_weights(rows)
         self.residual = kernel.row_diagonal(rows)
+        check_no_overflow(self.residual)
         self.pivots = np.empty(0, dtype=np.intp)
         self._factor = np.empty((len(rows), n_pivots))
         # What is left of k(x, x) below this, after so many subtractions, is rounding.

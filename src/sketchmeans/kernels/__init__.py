@@ -1,0 +1,35 @@
+"""Kernels on blocks of rows: values, diagonals and names.
+
+A kernel is its parameters, ``against(Z)``, which prepares the columns ``k(·, Z)``
+once for many blocks of rows, and ``diagonal(X)``, which never forms a matrix.
+"""
+
+from __future__ import annotations
+
+from sketchmeans.kernels.arrays import squared_norms
+from sketchmeans.kernels.base import Columns, Kernel
+from sketchmeans.kernels.distances import RBF, Laplacian, squared_distances_among
+from sketchmeans.kernels.names import KERNELS, as_kernel, is_given, warn_if_indefinite
+from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
+from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
+
+__all__ = [
+    "KERNELS",
+    "RBF",
+    "ArcCosine",
+    "Chi2",
+    "Columns",
+    "Cosine",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Pairwise",
+    "Polynomial",
+    "Precomputed",
+    "Sigmoid",
+    "as_kernel",
+    "is_given",
+    "squared_distances_among",
+    "squared_norms",
+    "warn_if_indefinite",
+]

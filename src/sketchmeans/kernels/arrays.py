@@ -1,0 +1,81 @@
+"""Dense and CSR rows alike: norms, products, scratch arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.linalg import Array
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Block
+
+#: Landmarks with a larger share of nonzeros are multiplied as dense columns.
+_DENSE_SHARE = 0.05
+
+
+class Products:
+    """Inner products of blocks of rows with the rows of Z."""
+
+    def __init__(self, Z: Block, kind: np.dtype[Any], workers: Workers | None) -> None:
+        self.kind = kind
+        self.workers = workers
+        self.z_norms = squared_norms(Z)
+        self.columns: Any
+        if sparse.issparse(Z):
+            # Far from the origin float32 products lose all digits, and CSR rows
+            # cannot be centred: float64 throughout.
+            wide = Z.astype(np.float64)
+            share = wide.nnz / max(wide.shape[0] * wide.shape[1], 1)
+            self.columns = wide.toarray().T if share > _DENSE_SHARE else wide.T.tocsr()
+        else:
+            self.columns = np.ascontiguousarray(np.asarray(Z).T, dtype=kind)
+
+    def __call__(self, block: Block, out: Array | None) -> Array:
+        if sparse.issparse(block):
+            values: Any = block.astype(np.float64) @ self.columns
+            if sparse.issparse(values):
+                values = values.toarray()
+            if out is None:
+                return np.asarray(values, dtype=self.kind)
+            out[...] = values
+            return out
+        columns = self.columns
+        if sparse.issparse(columns):
+            columns = columns.toarray()
+        if columns.dtype != self.kind:  # the landmarks are CSR, the rows are not
+            columns = columns.astype(self.kind)
+        return np.dot(self._floats(block), columns, out=out)
+
+    def _floats(self, block: Array) -> Array:
+        if block.dtype == self.kind and block.flags.c_contiguous:
+            return block
+        x = scratch(self.workers, "floats", block.shape, self.kind)
+        x[...] = block
+        return x
+
+
+def scratch(
+    workers: Workers | None, name: str, shape: tuple[int, int], kind: np.dtype[Any]
+) -> Array:
+    """Return an array to write into, lent by the workers if there are any."""
+    if workers is None:
+        return np.empty(shape, dtype=kind)
+    return workers.buffer(name, shape, kind)
+
+
+def toarray(block: Block) -> Array:
+    """Return rows as an ordinary array."""
+    return np.asarray(block.toarray() if sparse.issparse(block) else block)
+
+
+def squared_norms(X: Block) -> Array:
+    """Return ``‖x‖²`` of every row, in float64."""
+    if sparse.issparse(X):
+        wide = X.astype(np.float64)
+        return np.asarray(wide.multiply(wide).sum(axis=1), dtype=np.float64).ravel()
+    values = np.asarray(X)
+    if values.dtype.kind != "f" or values.dtype.itemsize < 8:
+        values = values.astype(np.float64)
+    return np.asarray(np.einsum("ij,ij->i", values, values), dtype=np.float64)

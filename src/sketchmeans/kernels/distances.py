@@ -1,0 +1,237 @@
+"""Kernels of distances, which do not change when all rows are shifted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import (
+    manhattan_distances,
+)
+
+from sketchmeans.bandwidth import Gamma
+from sketchmeans.kernels.arrays import Products, scratch, squared_norms, toarray
+from sketchmeans.kernels.base import Columns, Kernel
+from sketchmeans.linalg import Array
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Block, Rows, block_height, float_type, spans
+
+#: Up to this size an exponent is exact to about 1e-4 in float32.
+_FLOAT32_EXPONENT = 256.0
+
+#: Rows with no more entries than this are prepared once for many kernel columns.
+_PREPARED_ENTRIES = 2**24
+
+
+class RBF(Kernel):
+    """``k(x, z) = exp(−gamma ‖x − z‖²)``.
+
+    Parameters
+    ----------
+    gamma : float, "mean", "median" or "scale"
+        A number or a rule, see `sketchmeans.bandwidth.resolve_gamma`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RBF(gamma=0.5)(np.array([[0.0], [1.0]]), np.array([[0.0]])).round(4)
+    array([[1.    ],
+           [0.6065]])
+    """
+
+    constant_diagonal = 1.0
+    _distance = "sqeuclidean"
+
+    def __init__(self, gamma: Gamma = "mean") -> None:
+        self.gamma = gamma
+
+    def against(
+        self,
+        Z: Block,
+        dtype: npt.DTypeLike | None = None,
+        workers: Workers | None = None,
+    ) -> Columns:
+        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+        exponents = (
+            _sparse_exponents(Z, float(self.gamma), kind)
+            if sparse.issparse(Z)
+            else _dense_exponents(Z, float(self.gamma), kind, workers)
+        )
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            values = exponents(block, out)
+            return np.exp(values, out=values)
+
+        return columns
+
+    def among(self, rows: Rows) -> Callable[[Array], Array]:
+        distances = squared_distances_among(rows)
+
+        def values(numbers: Array) -> Array:
+            result = distances(numbers)
+            result *= -float(self.gamma)
+            return np.exp(result, out=result)
+
+        return values
+
+    def diagonal(self, X: Block) -> Array:
+        return np.ones(X.shape[0])
+
+
+def squared_distances_among(rows: Rows) -> Callable[[Array], Array]:
+    """Return a function from row numbers to ``‖x − x_number‖²``, in float64.
+
+    The rows are taken about their mean, and few rows that are asked for again and
+    again are shifted once.
+    """
+    shape = (len(rows), rows.n_features + 2)
+    prepared = None
+    if not rows.is_sparse and shape[0] * shape[1] <= _PREPARED_ENTRIES:
+        X = rows.block(0, len(rows))
+        shift = X.mean(axis=0, dtype=np.float64).astype(rows.dtype)
+        prepared = _augment(X, shift, 1.0, np.empty(shape, dtype=rows.dtype))
+
+    def distances(numbers: Array) -> Array:
+        result = np.empty((len(rows), len(numbers)))
+        if prepared is not None:
+            points = prepared[numbers]
+            weights = np.empty((shape[1], len(numbers)), dtype=rows.dtype)
+            weights[:-2] = 2.0 * points[:, :-2].T
+            weights[-2] = 1.0
+            weights[-1] = points[:, -2]
+        else:
+            points = rows.take(numbers)
+            exponents = (
+                _sparse_exponents(points, 1.0, rows.dtype)
+                if rows.is_sparse
+                else _dense_exponents(points, 1.0, rows.dtype, rows.workers)
+            )
+
+        def fill(span: tuple[int, int]) -> None:
+            part = result[slice(*span)]
+            part[...] = (
+                exponents(rows.block(*span))
+                if prepared is None
+                else prepared[slice(*span)] @ weights
+            )
+            np.negative(part, out=part)
+            np.maximum(part, 0.0, out=part)
+
+        edges = spans(len(rows), block_height(rows.n_features, len(numbers)))
+        for _ in rows.workers.map(fill, edges):
+            pass
+        return result
+
+    return distances
+
+
+def _augment(X: Block, shift: Array, gamma: float, out: Array) -> Array:
+    """Write ``[x, −gamma‖x‖², 1]`` about `shift` into `out`."""
+    inner = out[:, :-2]
+    np.subtract(toarray(X), shift, out=inner, casting="same_kind")
+    np.einsum("ij,ij->i", inner, inner, out=out[:, -2])
+    out[:, -2] *= -gamma
+    out[:, -1] = 1.0
+    return out
+
+
+def _dense_exponents(
+    Z: Array, gamma: float, kind: np.dtype[Any], workers: Workers | None
+) -> Columns:
+    """Return ``−gamma ‖x − z‖²`` as one product of augmented rows.
+
+    ``[x, −gamma‖x‖², 1] · [2 gamma z, 1, −gamma‖z‖²]``, with x and z taken about the
+    mean of Z: the products lose all digits far from the origin.  Where the exponents of
+    near rows are small differences of large float32 numbers, float64 is used.
+    """
+    n_features = Z.shape[1]
+    shift = Z.mean(axis=0, dtype=np.float64).astype(kind)
+    centred = np.subtract(Z, shift, dtype=np.float64)
+    norms = gamma * np.einsum("ij,ij->i", centred, centred)
+    inner = kind if norms.max() < _FLOAT32_EXPONENT else np.dtype(np.float64)
+    weights = np.empty((n_features + 2, len(Z)), dtype=inner)
+    weights[:-2] = 2.0 * gamma * centred.T
+    weights[-2] = 1.0
+    weights[-1] = -norms
+
+    def exponents(block: Block, out: Array | None = None) -> Array:
+        x = scratch(workers, "augmented", (block.shape[0], n_features + 2), inner)
+        _augment(block, shift, gamma, x)
+        if inner == kind:
+            return np.dot(x, weights, out=out)
+        values = np.minimum(x @ weights, 0.0)
+        if out is None:
+            return np.asarray(values, dtype=kind)
+        out[...] = values
+        return out
+
+    return exponents
+
+
+def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:
+    """Return ``−gamma ‖x − z‖²`` for CSR rows, which cannot be centred: in float64."""
+    products = Products(Z, np.dtype(np.float64), None)
+
+    def exponents(block: Block, out: Array | None = None) -> Array:
+        distances = products(block, None)
+        distances *= -2.0
+        distances += squared_norms(block)[:, None]
+        distances += products.z_norms
+        np.maximum(distances, 0.0, out=distances)
+        distances *= -gamma
+        if out is None:
+            return distances.astype(kind, copy=False)
+        out[...] = distances
+        return out
+
+    return exponents
+
+
+class Laplacian(Kernel):
+    """``k(x, z) = exp(−gamma ‖x − z‖₁)``."""
+
+    constant_diagonal = 1.0
+    _distance = "cityblock"
+
+    def __init__(self, gamma: Gamma = "mean") -> None:
+        self.gamma = gamma
+
+    def against(
+        self,
+        Z: Block,
+        dtype: npt.DTypeLike | None = None,
+        workers: Workers | None = None,
+    ) -> Columns:
+        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+        landmarks = Z if sparse.issparse(Z) else np.asarray(Z, dtype=np.float64)
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            if sparse.issparse(block):
+                distances = manhattan_distances(
+                    _short_indices(block), _short_indices(landmarks)
+                )
+            else:
+                distances = cdist(block, toarray(landmarks), "cityblock")
+            distances *= -float(self.gamma)
+            np.exp(distances, out=distances)
+            if out is None:
+                return np.asarray(distances, dtype=kind)
+            out[...] = distances
+            return out
+
+        return columns
+
+    def diagonal(self, X: Block) -> Array:
+        return np.ones(X.shape[0])
+
+
+def _short_indices(X: Block) -> Block:
+    """Return CSR rows with 32-bit indices, which scikit-learn's loops insist on."""
+    if not sparse.issparse(X) or X.indices.dtype == np.int32:
+        return X
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return sparse.csr_array(parts, shape=X.shape)

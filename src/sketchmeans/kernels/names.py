@@ -1,0 +1,110 @@
+"""From what users type to kernels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import (
+    PAIRWISE_KERNEL_FUNCTIONS,
+)
+
+from sketchmeans.bandwidth import Gamma
+from sketchmeans.kernels.base import Kernel
+from sketchmeans.kernels.distances import RBF, Laplacian
+from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
+from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
+from sketchmeans.validation import check_number
+
+KERNELS: dict[str, type[Kernel]] = {
+    "rbf": RBF,
+    "laplacian": Laplacian,
+    "polynomial": Polynomial,
+    "poly": Polynomial,
+    "linear": Linear,
+    "cosine": Cosine,
+    "sigmoid": Sigmoid,
+    "arc-cosine": ArcCosine,
+    "chi2": Chi2,
+    "precomputed": Precomputed,
+}
+
+
+def as_kernel(
+    kernel: str | Kernel | Callable[..., float],
+    *,
+    gamma: Gamma = "mean",
+    degree: float = 3,
+    coef0: float = 1,
+    kernel_params: Mapping[str, Any] | None = None,
+) -> Kernel:
+    """Return the `Kernel` that a user's parameters stand for.
+
+    Parameters that a kernel does not have (the ``degree`` of an rbf) are left out
+    at their defaults, as in scikit-learn; with a callable or a `Kernel` object they
+    must not be given at all.
+
+    Examples
+    --------
+    >>> as_kernel("poly", degree=2)
+    Polynomial(degree=2)
+    """
+    if isinstance(kernel, Kernel) or callable(kernel):
+        if (gamma, degree, coef0) != ("mean", 3, 1):
+            raise ValueError(
+                f"gamma={gamma!r}, degree={degree!r} and coef0={coef0!r} should be "
+                "left at their defaults with a callable or a Kernel object: give "
+                "its parameters in kernel_params or in the object itself."
+            )
+        if not isinstance(kernel, Kernel):
+            return Pairwise(kernel, kernel_params)
+        if kernel_params:
+            raise ValueError(
+                f"kernel_params={kernel_params!r} should be None with a Kernel object."
+            )
+        return kernel
+    named = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    if isinstance(kernel, str) and kernel in KERNELS:
+        family = KERNELS[kernel]
+        known = family._get_param_names()
+        chosen = {name: value for name, value in named.items() if name in known}
+        for name in {"degree", "coef0"} & set(chosen):
+            check_number(name, chosen[name], low=-np.inf)
+        chosen |= kernel_params or {}
+        _check_known(kernel, chosen, known)
+        return family(**chosen)
+    if isinstance(kernel, str) and kernel in PAIRWISE_KERNEL_FUNCTIONS:
+        known = list(signature(PAIRWISE_KERNEL_FUNCTIONS[kernel]).parameters)[2:]
+        _check_known(kernel, kernel_params or {}, known)
+        return Pairwise(kernel, kernel_params)
+    names = sorted(set(KERNELS) | set(PAIRWISE_KERNEL_FUNCTIONS))
+    raise ValueError(
+        f"kernel={kernel!r} should be one of {names}, a callable or a Kernel object."
+    )
+
+
+def _check_known(kernel: str, params: Mapping[str, Any], known: list[str]) -> None:
+    if unknown := sorted(set(params) - set(known)):
+        raise ValueError(
+            f"kernel_params has {unknown}, which kernel={kernel!r} does not take; "
+            f"it takes {known}."
+        )
+
+
+def is_given(kernel: Kernel) -> bool:
+    """Say whether the kernel values are precomputed."""
+    return isinstance(kernel, Precomputed)
+
+
+def warn_if_indefinite(kernel: Kernel) -> None:
+    """Warn that the theory does not cover an indefinite kernel."""
+    if not kernel.positive_definite:
+        warnings.warn(
+            f"{kernel!r} is not positive semi-definite: the cost need not fall from "
+            "pass to pass, and it has no certificate.",
+            UserWarning,
+            stacklevel=3,
+        )

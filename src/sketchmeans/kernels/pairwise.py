@@ -1,0 +1,144 @@
+"""Kernels of scikit-learn, of a callable, and kernel values that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.metrics.pairwise import (
+    pairwise_kernels,
+)
+
+from sketchmeans.bandwidth import Gamma
+from sketchmeans.kernels.base import Columns, Kernel
+from sketchmeans.linalg import Array
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Block, Rows, float_type
+
+
+class Pairwise(Kernel):
+    """Any other kernel that scikit-learn's `pairwise_kernels` knows, or a callable.
+
+    Parameters
+    ----------
+    metric : str or callable
+        A callable takes two rows and returns a number, as in scikit-learn; a
+        vectorised kernel is written as a `Kernel` instead.
+    params : dict, optional
+        Keyword arguments of the kernel.
+    """
+
+    def __init__(
+        self,
+        metric: str | Callable[..., float] = "chi2",
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.metric = metric
+        self.params = params
+
+    @property
+    def positive_definite(self) -> bool:  # type: ignore[override]
+        """Whether every kernel matrix is positive semi-definite."""
+        return self.metric != "additive_chi2"
+
+    def against(
+        self,
+        Z: Block,
+        dtype: npt.DTypeLike | None = None,
+        workers: Workers | None = None,
+    ) -> Columns:
+        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            values = pairwise_kernels(
+                _writable(block, kind),
+                _writable(Z, kind),
+                metric=self.metric,
+                **(self.params or {}),
+            )
+            if out is None:
+                return np.asarray(values, dtype=kind)
+            out[...] = values
+            return out
+
+        return columns
+
+    def diagonal(self, X: Block) -> Array:
+        if self.metric == "chi2":
+            return np.ones(X.shape[0])
+        if self.metric == "additive_chi2":
+            return np.zeros(X.shape[0])
+        return np.array(
+            [
+                pairwise_kernels(
+                    X[i : i + 1].astype(np.float64),
+                    metric=self.metric,
+                    **(self.params or {}),
+                )[0, 0]
+                for i in range(X.shape[0])
+            ],
+            dtype=np.float64,
+        )
+
+
+class Chi2(Pairwise):
+    """``k(x, z) = exp(−gamma Σ (x − z)²/(x + z))`` on non-negative features."""
+
+    def __init__(self, gamma: Gamma = "mean") -> None:
+        self.gamma = gamma
+
+    metric = "chi2"
+
+    @property
+    def params(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """Keyword arguments of the kernel."""
+        return {"gamma": self.gamma}
+
+
+class Precomputed(Kernel):
+    """Kernel values that are given: a row is ``k(x, ·)`` over the training rows.
+
+    Landmarks are column numbers, as an integer array of shape (m, 1).
+    """
+
+    def against(
+        self,
+        Z: Block,
+        dtype: npt.DTypeLike | None = None,
+        workers: Workers | None = None,
+    ) -> Columns:
+        numbers = np.asarray(Z).ravel()
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            chosen = block[:, numbers]
+            if sparse.issparse(chosen):
+                chosen = chosen.toarray()
+            values = np.asarray(chosen, dtype=dtype)
+            if out is None:
+                return values
+            out[...] = values
+            return out
+
+        return columns
+
+    def diagonal(self, X: Block) -> Array:
+        raise ValueError(
+            'kernel="precomputed" does not know k(x, x) of new rows, which distances '
+            "and costs need; predict does not."
+        )
+
+    def points(self, rows: Rows, indices: Array) -> Block:
+        return np.asarray(indices)[:, None]
+
+    def row_diagonal(self, rows: Rows) -> Array:
+        return np.array(rows.X.diagonal(), dtype=np.float64)
+
+
+def _writable(X: Block, kind: np.dtype[Any]) -> Block:
+    """Return rows of a float type; scikit-learn's compiled loops must own them."""
+    if sparse.issparse(X) or X.flags.writeable:
+        return X.astype(kind, copy=False)
+    return X.astype(kind)

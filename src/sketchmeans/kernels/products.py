@@ -1,0 +1,167 @@
+"""Kernels of inner products: one matrix product, finished in place."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchmeans.bandwidth import Gamma
+from sketchmeans.kernels.arrays import Products, squared_norms
+from sketchmeans.kernels.base import Columns, Kernel
+from sketchmeans.linalg import Array
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Block, float_type
+
+
+class _ProductKernel(Kernel):
+    """A function of inner products: one matrix product, finished in place."""
+
+    def against(
+        self,
+        Z: Block,
+        dtype: npt.DTypeLike | None = None,
+        workers: Workers | None = None,
+    ) -> Columns:
+        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+        products = Products(Z, kind, workers)
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            return self._finish(products(block, out))
+
+        return columns
+
+    def _finish(self, values: Array) -> Array:
+        """Turn inner products into kernel values, in place."""
+        return values
+
+
+class Linear(_ProductKernel):
+    """``k(x, z) = x·z``."""
+
+    def diagonal(self, X: Block) -> Array:
+        return squared_norms(X)
+
+
+class Polynomial(_ProductKernel):
+    """``k(x, z) = (gamma x·z + coef0)^degree``."""
+
+    def __init__(
+        self, gamma: Gamma = "mean", degree: float = 3, coef0: float = 1.0
+    ) -> None:
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+
+    def _finish(self, values: Array) -> Array:
+        values *= float(self.gamma)
+        values += self.coef0
+        return np.power(values, self.degree, out=values)
+
+    def diagonal(self, X: Block) -> Array:
+        return np.asarray(
+            (float(self.gamma) * squared_norms(X) + self.coef0) ** self.degree
+        )
+
+
+class Sigmoid(_ProductKernel):
+    """``k(x, z) = tanh(gamma x·z + coef0)``, which is not positive definite."""
+
+    positive_definite = False
+
+    def __init__(self, gamma: Gamma = "mean", coef0: float = 1.0) -> None:
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def _finish(self, values: Array) -> Array:
+        values *= float(self.gamma)
+        values += self.coef0
+        return np.tanh(values, out=values)
+
+    def diagonal(self, X: Block) -> Array:
+        return np.tanh(float(self.gamma) * squared_norms(X) + self.coef0)
+
+
+class Cosine(_ProductKernel):
+    """``k(x, z) = x·z / (‖x‖ ‖z‖)``; a zero row has the kernel value 0."""
+
+    def against(
+        self,
+        Z: Block,
+        dtype: npt.DTypeLike | None = None,
+        workers: Workers | None = None,
+    ) -> Columns:
+        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+        products = Products(Z, kind, workers)
+        scale_z = _inverse_roots(products.z_norms).astype(kind)
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            values = products(block, out)
+            values *= _inverse_roots(squared_norms(block)).astype(kind)[:, None]
+            values *= scale_z
+            return values
+
+        return columns
+
+    def diagonal(self, X: Block) -> Array:
+        return (squared_norms(X) > 0).astype(np.float64)
+
+
+class ArcCosine(Kernel):
+    """Arc-cosine kernel of Cho & Saul: an infinitely wide layer of step units.
+
+    With θ the angle between x and z, order 0 is ``1 − θ/π``, order 1 (rectified
+    linear units) ``‖x‖‖z‖ (sin θ + (π − θ) cos θ)/π`` and order 2
+    ``‖x‖²‖z‖² (3 sin θ cos θ + (π − θ)(1 + 2 cos²θ))/π``.  A zero row, which has no
+    angle, has the kernel value 0.
+    """
+
+    def __init__(self, order: int = 1) -> None:
+        self.order = order
+
+    def against(
+        self,
+        Z: Block,
+        dtype: npt.DTypeLike | None = None,
+        workers: Workers | None = None,
+    ) -> Columns:
+        if self.order not in (0, 1, 2):
+            raise ValueError(f"order={self.order!r} should be 0, 1 or 2.")
+        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+        # An angle is the root of a cosine's distance to one: float64 keeps it.
+        products = Products(Z, np.dtype(np.float64), workers)
+        z_roots = np.sqrt(products.z_norms)
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            scale = np.sqrt(squared_norms(block))[:, None] * z_roots
+            cosine = products(block, None)
+            np.divide(cosine, scale, out=cosine, where=scale > 0)
+            np.clip(cosine, -1.0, 1.0, out=cosine)
+            values = scale**self.order * self._angular(cosine)
+            values[scale == 0.0] = 0.0
+            if out is None:
+                return np.asarray(values, dtype=kind)
+            out[...] = values
+            return out
+
+        return columns
+
+    def _angular(self, cosine: Array) -> Array:
+        angle = np.arccos(cosine)
+        if self.order == 0:
+            return np.asarray(1.0 - angle / np.pi)
+        sine = np.sqrt(np.maximum(1.0 - cosine * cosine, 0.0))
+        if self.order == 1:
+            return np.asarray((sine + (np.pi - angle) * cosine) / np.pi)
+        return np.asarray(
+            (3.0 * sine * cosine + (np.pi - angle) * (1.0 + 2.0 * cosine**2)) / np.pi
+        )
+
+    def diagonal(self, X: Block) -> Array:
+        factor = 3.0 if self.order == 2 else 1.0
+        norms = squared_norms(X)
+        return np.where(norms > 0.0, factor * norms**self.order, 0.0)
+
+
+def _inverse_roots(norms: Array) -> Array:
+    roots = np.sqrt(norms)
+    return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
