@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.assign import BlockSums, Table, assign_block, dense
-from sketchmeans.bounds import Reference
+from sketchmeans.bounds import Bounds
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Assignment, Centers, cluster_weights, nearest_members
-from sketchmeans.rows import Rows, spans
+from sketchmeans.rows import Block, Rows, spans
 from sketchmeans.spaces import Space
 
 Span = tuple[int, int]
@@ -21,7 +21,8 @@ Span = tuple[int, int]
 _STORE_FEATURES = 128
 
 #: A pass over single rows pays if it has at most this share of all rows: with few
-#: features, and with many, when the coordinates are likely to be stored.
+#: features, and with many, when reading stored blocks is much faster.  It computes
+#: coordinates even where they are stored, so that the bits are the same.
 _ACTIVE_SHARES = (0.4, 0.05)
 
 
@@ -42,19 +43,14 @@ class BlockEngine:
         self.space = space
         self.workers = rows.workers
         self._spans = spans(len(rows), space.height)
-        shape = (len(rows), space.n_coordinates)
-        self._store: Array | None = None
-        if (
-            space.storable
-            and rows.n_features >= _STORE_FEATURES
-            and shape[0] * shape[1] * space.dtype.itemsize <= budget
-        ):
-            self._store = np.empty(shape, dtype=space.dtype)
-        self._stored = np.zeros(len(self._spans), dtype=bool)
-        # Coordinates of single rows are always computed: what is worth while must not
-        # depend on whether they are stored, or the bits would.
-        self._most_active = _ACTIVE_SHARES[rows.n_features >= _STORE_FEATURES]
-        self._reference: Reference | None = None
+        # Block by block: one large array would be fresh pages in every fit.
+        self._store: list[Array | None] | None = None
+        many = space.storable and rows.n_features >= _STORE_FEATURES
+        size = len(rows) * space.n_coordinates * space.dtype.itemsize
+        if many and size <= budget:
+            self._store = [None] * len(self._spans)
+        self._most_active = _ACTIVE_SHARES[many] * len(rows)
+        self._bounds: Bounds | None = None
 
     def leading(self, size: int) -> BlockEngine:
         """Return an engine for the first rows, which shares what is stored.
@@ -63,7 +59,7 @@ class BlockEngine:
         bits, are the same.
         """
         part = copy(self)
-        part._reference = None
+        part._bounds = None
         part.rows = self.rows.leading(size)
         part._spans = spans(size, self.space.height)
         return part
@@ -71,18 +67,17 @@ class BlockEngine:
     def coordinates(self, span: Span) -> Array:
         """Return the coordinates of a block, from the store if it holds them."""
         start, stop = span
+        shape = (stop - start, self.space.n_coordinates)
         if self._store is None:
-            out = self.workers.buffer(
-                "coordinates",
-                (stop - start, self.space.n_coordinates),
-                self.space.dtype,
-            )
+            out = self.workers.buffer("coordinates", shape, self.space.dtype)
             return self.space.coordinates(self.rows.block(start, stop), out)
-        block, number = self._store[start:stop], start // self.space.height
-        if not self._stored[number]:
-            self.space.coordinates(self.rows.block(start, stop), block)
-            self._stored[number] = True
-        return block
+        number = start // self.space.height
+        stored = self._store[number]
+        if stored is None:
+            out = np.empty(shape, dtype=self.space.dtype)
+            stored = self.space.coordinates(self.rows.block(start, stop), out)
+            self._store[number] = stored
+        return stored
 
     def _table(self, centers: Centers) -> Table:
         return Table(centers, self.space.dtype, self.space.height)
@@ -91,7 +86,11 @@ class BlockEngine:
         constant = self.space.constant_norm
         if constant is not None:
             return constant
-        return self.space.row_norms(self.rows.block(*span), np.arange(*span))
+        return self._row_norms(self.rows.block(*span), np.arange(*span))
+
+    def _row_norms(self, block: Block, numbers: Array) -> Array | float:
+        constant = self.space.constant_norm
+        return self.space.row_norms(block, numbers) if constant is None else constant
 
     def assign(self, centers: Centers) -> Assignment:
         """Return every row's nearest centre, in at most one pass over the rows.
@@ -99,10 +98,10 @@ class BlockEngine:
         A lone restart looks again only at the rows whose nearest centre may have
         changed since the last full pass, unless these are too many.
         """
-        if len(centers) == 1 and self._reference is not None:
-            active = self._reference.active(centers)
-            if len(active) <= self._most_active * len(self.rows):
-                return self._reassign(self._reference, active, centers)
+        if len(centers) == 1 and self._bounds is not None:
+            active = self._bounds.follow(centers)
+            if len(active) <= self._most_active:
+                return self._reassign(self._bounds, active)
         return self._assign_all(centers)
 
     def _assign_all(self, centers: Centers) -> Assignment:
@@ -130,26 +129,30 @@ class BlockEngine:
                 nearest[:, start:stop] = block.nearest
         self._norm_total = norms
         if lone:
-            self._reference = Reference(centers, labels[:, 0], nearest, sums, counts)
+            self._bounds = Bounds.after(centers, labels[:, 0], nearest, sums)
         return self._assignment(
             labels, sums.reshape(restarts, k, m), counts.reshape(restarts, k), centers
         )
 
-    def _reassign(self, then: Reference, active: Array, centers: Centers) -> Assignment:
+    def _reassign(self, bounds: Bounds, active: Array) -> Assignment:
         """Return the assignment when only the active rows can have changed theirs."""
-        table = self._table(centers)
+        table = self._table(bounds.centers)
         weights = self.rows.weights
 
-        def look_again(span: Span) -> tuple[Array, Array]:
+        def look_again(span: Span) -> tuple[Array, Array, Array]:
             indices = active[slice(*span)]
+            block = self.rows.take(indices)
             out = self.workers.buffer(
                 "coordinates",
                 (len(indices), self.space.n_coordinates),
                 self.space.dtype,
             )
-            b = self.space.coordinates(self.rows.take(indices), out)
-            new = table.nearest(table.scores(b))[0][:, 0]
-            old = then.labels[indices]
+            b = self.space.coordinates(block, out)
+            scores = table.scores(b)
+            labels, closest = table.nearest(scores)
+            nearest = np.stack([closest[:, 0], table.second(scores, labels)])
+            nearest += self._row_norms(block, indices)
+            new, old = labels[:, 0], bounds.labels[indices]
             moved = np.flatnonzero(new != old)
             mass = np.ones(len(moved)) if weights is None else weights[indices[moved]]
             change = sparse.csc_array(
@@ -158,19 +161,24 @@ class BlockEngine:
                     np.stack([new[moved], old[moved]], axis=1).ravel(),
                     np.arange(0, 2 * len(moved) + 1, 2),
                 ),
-                shape=(len(then.counts), len(moved)),
+                shape=(table.k, len(moved)),
             )
-            return new, dense(change @ b[moved].astype(np.float64))
+            return new, nearest, dense(change @ b[moved].astype(np.float64))
 
-        labels, sums = then.labels.copy(), then.sums.copy()
+        labels, sums = bounds.labels.copy(), bounds.sums.copy()
         edges = spans(len(active), self.space.height)
-        for span, (new, change) in zip(
+        for span, (new, nearest, change) in zip(
             edges, self.workers.map(look_again, edges), strict=True
         ):
-            labels[active[slice(*span)]] = new
+            rows = active[slice(*span)]
+            labels[rows] = new
+            bounds.upper[rows], bounds.lower[rows] = np.sqrt(np.maximum(nearest, 0.0))
             sums += change
-        counts = cluster_weights(labels, weights, len(then.counts))
-        return self._assignment(labels[:, None], sums[None], counts[None], centers)
+        bounds.labels, bounds.sums = labels, sums
+        counts = cluster_weights(labels, weights, table.k)
+        return self._assignment(
+            labels[:, None], sums[None], counts[None], bounds.centers
+        )
 
     def _assignment(
         self, labels: Array, sums: Array, counts: Array, centers: Centers
@@ -183,10 +191,11 @@ class BlockEngine:
 
     def exemplars(self, centers: Centers, labels: Array) -> Array:
         """Return each cluster's row that is nearest to its centre."""
-        if self._reference is None:
+        if self._bounds is None:
             self._assign_all(centers)
-        assert self._reference is not None
-        rows = self._reference.exemplar_candidates(centers, labels, self.rows.weights)
+        assert self._bounds is not None
+        self._bounds.follow(centers)  # the best pass need not be the last
+        rows = self._bounds.exemplar_candidates(labels, self.rows.weights)
 
         def distances(span: Span) -> Array:
             numbers = rows[slice(*span)]

@@ -1,8 +1,9 @@
 """Which rows may change cluster: a test that spares most rows of a pass.
 
-A row whose distances to its own and its second nearest centre were u and l keeps its
-label after centre j has moved by ``D_j`` if ``u + D_own < l − max_{j≠own} D_j``: the
-triangle inequality in feature space, where all of these are known exactly.
+A row whose distance to its own centre is at most u, and to any other at least l, keeps
+its label if ``u < l``.  When centre j moves by ``D_j``, u grows by ``D_own`` and l
+falls by ``max_{j≠own} D_j``: the triangle inequality (Hamerly), here in feature space,
+where the movements are known exactly.
 """
 
 from __future__ import annotations
@@ -22,87 +23,94 @@ _PART = 2**16
 _ROUNDINGS = 64.0
 
 
-@dataclass(frozen=True)
-class Reference:
-    """A full pass of one restart, to which later passes refer.
+@dataclass
+class Bounds:
+    """What is known of one restart's rows, kept up to date from pass to pass.
 
     Attributes
     ----------
     centers : Centers
+        The centres that the bounds are for.
     labels : ndarray of shape (n,)
-    nearest : ndarray of shape (2, n)
-        Squared distances to the nearest and second nearest centre.
+    upper, lower : ndarray of shape (n,)
+        Bounds on the distances to the own and to any other centre.
     sums : ndarray of shape (k, m)
-    counts : ndarray of shape (k,)
+        Weighted sums of the coordinates of each cluster's rows.
+    drift : ndarray of shape (k,)
+        How far each centre has moved since all bounds were distances.
     """
 
     centers: Centers
     labels: Array
-    nearest: Array
+    upper: Array
+    lower: Array
     sums: Array
-    counts: Array
+    drift: Array
 
-    def movements(self, centers: Centers) -> Array:
-        """Return how far each centre has moved since."""
-        then = self.centers
-        cross = np.einsum("kj,kj->k", centers.means[0], then.coefficients[0])
-        squared = centers.squared_norms[0] - 2.0 * cross + then.squared_norms[0]
-        return np.sqrt(np.maximum(squared, 0.0))
+    @classmethod
+    def after(
+        cls, centers: Centers, labels: Array, nearest: Array, sums: Array
+    ) -> Bounds:
+        """Return the bounds after a full pass with squared distances `nearest`."""
+        np.sqrt(np.maximum(nearest, 0.0, out=nearest), out=nearest)
+        return cls(centers, labels, nearest[0], nearest[1], sums, np.zeros(len(sums)))
 
-    def active(self, centers: Centers) -> Array:
-        """Return the rows whose nearest centre may be another one now."""
-        moved = self.movements(centers)
-        if len(moved) == 1:
-            return np.empty(0, dtype=np.intp)
+    def follow(self, centers: Centers) -> Array:
+        """Loosen the bounds for new centres; return the rows that may change label."""
+        moved = _movements(self.centers, centers)
+        self.centers = centers
+        self.drift += moved
         # The farthest that any *other* centre has moved, for each centre.
-        order = np.argsort(moved)
-        others = np.full(len(moved), moved[order[-1]])
-        others[order[-1]] = moved[order[-2]]
+        others = np.zeros_like(moved)
+        if len(moved) > 1:
+            order = np.argsort(moved)
+            others[:] = moved[order[-1]]
+            others[order[-1]] = moved[order[-2]]
         # Distances below their rounding are no evidence: ask for a clear margin.
-        eps = float(np.finfo(self.nearest.dtype).eps)
+        eps = float(np.finfo(self.upper.dtype).eps)
         noise = _ROUNDINGS * eps * float(centers.squared_norms.max())
         active = []
-        for start in range(0, len(self.labels), _PART):
-            own = self.labels[start : start + _PART]
-            near = np.sqrt(np.maximum(self.nearest[:, start : start + _PART], 0.0))
-            upper = near[0] + moved[own]
-            lower = np.maximum(near[1] - others[own], 0.0)
+        for part in self._parts():
+            own = self.labels[part]
+            upper, lower = self.upper[part], self.lower[part]
+            upper += moved[own].astype(upper.dtype)
+            lower -= others[own].astype(lower.dtype)
+            np.maximum(lower, 0.0, out=lower)
             margin = lower * lower - upper * upper
-            clear = margin > np.sqrt(eps) * near[1] ** 2 + noise
-            active.append(start + np.flatnonzero(~clear))
+            clear = margin > np.sqrt(eps) * lower**2 + noise
+            active.append(part.start + np.flatnonzero(~clear))
         return np.concatenate(active)
 
-    def exemplar_candidates(
-        self, centers: Centers, labels: Array, weights: Array | None
-    ) -> Array:
-        """Return the rows among which each cluster's row nearest to its centre is.
-
-        These are the rows that changed their cluster since, and of the others those
-        whose distance then was within twice the movement of the lowest.
-        """
-        reach = np.full(len(self.counts), np.inf)
-        for part, own in self._stayed(labels, weights):
-            np.minimum.at(reach, labels[part], own)
-        # A centre that moved by D changed each distance by at most D.
-        reach += 2.0 * self.movements(centers)
-        reach += np.sqrt(np.finfo(self.nearest.dtype).eps) * reach
-        near = [
-            part.start + np.flatnonzero((own <= reach[labels[part]]) | np.isinf(own))
-            for part, own in self._stayed(labels, weights)
-        ]
+    def exemplar_candidates(self, labels: Array, weights: Array | None) -> Array:
+        """Return the rows among which each cluster's row nearest to its centre is."""
+        # An upper bound exceeds its distance by at most twice the drift.
+        reach = np.full(len(self.drift), np.inf)
+        for part in self._parts():
+            np.minimum.at(reach, labels[part], self._own(part, labels, weights))
+        reach += 2.0 * self.drift
+        reach += np.sqrt(np.finfo(self.upper.dtype).eps) * reach
+        near = []
+        for part in self._parts():
+            own = self._own(part, labels, weights)
+            close = (own <= reach[labels[part]]) | np.isinf(own)
+            near.append(part.start + np.flatnonzero(close))
         return np.concatenate(near)
 
-    def _stayed(
-        self, labels: Array, weights: Array | None
-    ) -> Iterator[tuple[slice, Array]]:
-        """Yield the distances to the own centre, infinite for rows that do not count.
+    def _own(self, part: slice, labels: Array, weights: Array | None) -> Array:
+        """Return upper bounds; infinite for rows of another cluster or no weight."""
+        own = self.upper[part].copy()
+        own[labels[part] != self.labels[part]] = np.inf
+        if weights is not None:
+            own[weights[part] == 0.0] = np.inf
+        return own
 
-        A row does not count if it changed its cluster, or has no weight.
-        """
-        for start in range(0, len(labels), _PART):
-            part = slice(start, start + _PART)
-            own = np.sqrt(np.maximum(self.nearest[0, part], 0.0))
-            own[labels[part] != self.labels[part]] = np.inf
-            if weights is not None:
-                own[weights[part] == 0.0] = np.inf
-            yield part, own
+    def _parts(self) -> Iterator[slice]:
+        for start in range(0, len(self.labels), _PART):
+            yield slice(start, start + _PART)
+
+
+def _movements(before: Centers, after: Centers) -> Array:
+    """Return the distance between old and new centres of one restart."""
+    cross = np.einsum("kj,kj->k", after.means[0], before.coefficients[0])
+    squared = after.squared_norms[0] - 2.0 * cross + before.squared_norms[0]
+    return np.sqrt(np.maximum(squared, 0.0))

@@ -269,8 +269,6 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_integer("n_repeats", n_repeats)
         ours = self._norms(X, norm, sample_weight).error
-        # The first children are those of the fit.
-        rngs = as_generator(self.random_state).spawn(_LIFT_SEEDS + n_repeats)
         theirs = np.mean(
             [
                 Nystrom(
@@ -287,7 +285,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 .approximation_error(
                     X, norm, relative=False, sample_weight=sample_weight
                 )
-                for rng in rngs[_LIFT_SEEDS:]
+                for rng in as_generator(self.random_state).spawn(n_repeats)
             ]
         )
         if ours > 0.0:
@@ -314,7 +312,8 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             residual = Residual(rows, self.kernel_, features, streamed.dtype)
             if norm == "trace":
                 return residual.trace()
-            rng = as_generator(self.random_state).spawn(_LIFT_SEEDS)[-1]
+            # The first two children are the fit's.
+            _, _, rng = as_generator(self.random_state).spawn(3)
             if norm == "frobenius":
                 return residual.frobenius(rng)
             return residual.spectral(rng, memory_budget(self.max_memory))
@@ -411,11 +410,6 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"max_memory allows {format_bytes(budget)}. Lower n_landmarks or "
                 "n_jobs, or raise max_memory."
             )
-
-
-#: Children of `random_state` that are spoken for before the baselines of `lift`: the
-#: kernel's, the landmarks' and the norms'.
-_LIFT_SEEDS = 3
 
 
 class _FeatureRows:

@@ -19,6 +19,7 @@ from scipy.optimize import brentq
 
 from sketchmeans.kernels import Columns, Kernel
 from sketchmeans.landmarks.base import row_weights
+from sketchmeans.landmarks.draws import value_type
 from sketchmeans.linalg import Array, relative_cut
 from sketchmeans.rows import Block, Rows, block_height, spans
 
@@ -166,7 +167,8 @@ class Spectrum:
         gram *= roots[:, None]
         gram *= roots
         values, self.vectors = eigh(gram, driver="evd", check_finite=False)
-        self.values = np.maximum(values, 0.0)
+        noise = relative_cut(len(values), value_type(matrix.rows, matrix.kernel))
+        self.values = np.where(values > noise * values[-1], values, 0.0)
         self.smallest_ridge = matrix.smallest_ridge(len(dictionary))
 
     def ridge_for(self, effective_dimension: float) -> float:
@@ -248,9 +250,12 @@ def draw_dictionary(
     drawn = rng.random(len(kept)) < kept
     if not drawn.any():
         drawn[int(kept.argmax())] = True
-    indices = candidates[drawn]
-    masses = matrix.weights[indices] / (chances * kept)[drawn]
-    # The trace is known: to scale by it takes the noise of the number drawn away.
-    return Dictionary(
-        indices, masses * (matrix.trace / (masses @ matrix.diagonal[indices]))
-    )
+    indices, chances = candidates[drawn], (chances * kept)[drawn]
+    masses = matrix.weights[indices] / chances
+    # The trace of what is left to chance is known: the drawn rows are scaled to it,
+    # which takes away the noise of their number.
+    lucky = chances < 1.0
+    if lucky.any():
+        rest = np.delete(matrix.mass, indices[~lucky]).sum()
+        masses[lucky] *= rest / (masses @ (lucky * matrix.diagonal[indices]))
+    return Dictionary(indices, masses)

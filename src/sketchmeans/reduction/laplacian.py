@@ -13,6 +13,7 @@ from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.reduction.base import check_fit_rows, subsample
 from sketchmeans.reduction.selection import FeatureSelector, Selection
 from sketchmeans.rows import Block, Rows, block_height, spans
+from sketchmeans.spaces import origin
 from sketchmeans.validation import check_integer
 
 Span = tuple[int, int]
@@ -30,6 +31,9 @@ def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
         return sparse.csr_array((n, n))
     variance = rows.survey().variance
     X = rows.X.astype(rows.dtype, copy=False)
+    shift = origin(rows)
+    if shift.any():
+        X = (X - shift).astype(rows.dtype, copy=False)
     with threadpool_limits(rows.workers.n_jobs, user_api="openmp"):
         search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(X)
         distances, neighbours = search.kneighbors()
