@@ -6,6 +6,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 
 from benchmarks.landmark_report import Results
 
@@ -19,6 +20,7 @@ def lift_picture(results: Results, path: Path) -> None:
         lines,
         columns,
         figsize=(2.6 + 3.2 * columns, lines * (1.0 + 0.24 * len(methods))),
+        sharex=True,
         sharey=True,
         squeeze=False,
         layout="constrained",
@@ -37,20 +39,24 @@ def lift_picture(results: Results, path: Path) -> None:
         axis.axvline(1.0, color="gray", lw=0.8)
         axis.set_title(dataset)
         axis.set_xlabel("lift over uniform")
-        axis.set_xscale("log")
-        _label_by_value(axis)
         axis.grid(axis="x", alpha=0.3)
-    axes[0, 0].set_yticks(range(len(methods)), methods)
-    axes[0, 0].invert_yaxis()
+    first = axes[0, 0]
+    first.set_yticks(range(len(methods)), methods)
+    first.set_ylim(len(methods) - 0.4, -0.6)
+    _label_by_value(first)
+    figure.suptitle(
+        "rings: repeats; bars: medians; red: the best median", size="medium"
+    )
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
 
-def _label_by_value(axis: plt.Axes) -> None:
-    """Write 0.5, 1, 2, ... instead of powers of ten."""
+def _label_by_value(axis: Axes) -> None:
+    """Make the axis logarithmic, with 0.5, 1, 2, ... instead of powers of ten."""
+    axis.set_xscale("log")
     low, high = axis.get_xlim()
-    steps = (1.0, 2.0, 5.0) if high > 4.0 * low else (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0)
-    ticks = [s * 10.0**e for e in range(-3, 5) for s in steps]
-    inside = [t for t in ticks if low <= t <= high]
-    axis.set_xticks(inside, [f"{t:g}" for t in inside])
+    steps = (1, 2, 5) if high > 4.0 * low else (1, 1.1, 1.2, 1.5, 2, 3, 5, 7, 8, 9)
+    ticks = [step * 10.0**e for e in range(-3, 5) for step in steps]
+    inside = [tick for tick in ticks if low <= tick <= high]
+    axis.set_xticks(inside, [f"{tick:g}" for tick in inside])
     axis.set_xticks([], minor=True)

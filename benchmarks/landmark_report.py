@@ -43,10 +43,10 @@ def _cell(form: str, values: list[float]) -> str:
 
 def summary(results: Results) -> str:
     """Return which method wins where, and the mean lift of each over the datasets."""
-    lines = ["", "best by median"]
+    lines = ["", "the three best by median"]
     for dataset, methods in results.items():
-        winners = (f"{name} {_best(methods, name)}" for name in _COLUMNS)
-        lines.append(f"  {dataset:<18}" + "; ".join(winners))
+        for name in ("lift", "trace", "spectral", "cost"):
+            lines.append(f"  {dataset:<18}{name:<10}{_podium(methods, name)}")
     lines += ["", "geometric mean of the lift over the datasets, least and most"]
     everywhere = [
         method
@@ -64,6 +64,7 @@ def summary(results: Results) -> str:
     return "\n".join(lines)
 
 
-def _best(methods: Mapping[str, Mapping[str, list[float]]], name: str) -> str:
-    sign = -1.0 if name == "lift" else 1.0
-    return min(methods, key=lambda m: sign * float(np.median(methods[m][name])))
+def _podium(methods: Mapping[str, Mapping[str, list[float]]], name: str) -> str:
+    medians = {method: float(np.median(m[name])) for method, m in methods.items()}
+    order = sorted(medians, key=lambda m: medians[m], reverse=name == "lift")
+    return ", ".join(f"{m} {_COLUMNS[name].format(medians[m])}" for m in order[:3])

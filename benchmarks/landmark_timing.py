@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -27,14 +29,14 @@ def run(selectors: Mapping[str, LandmarkSelector], repeats: int) -> None:
         rows = as_rows(generated(_ROWS, _FEATURES), workers)
         kernel = RBF("median").resolved(rows, np.random.default_rng(0))
         rows.survey()
-        unit = _median(lambda seed: _kernel_values(rows, kernel, seed), max(repeats, 3))
+        unit = _median(partial(_form_kernel, rows, kernel), max(repeats, 3))
         print(
             f"# generated data, n = {_ROWS:,}, d = {_FEATURES}, m = {_LANDMARKS}; "
             f"k(X, Z) takes {unit:.3f} s; medians of {repeats}"
         )
         print(f"{'method':<34}{'seconds':>10}{'/ k(X, Z)':>12}")
         for name, selector in selectors.items():
-            seconds = _median(lambda s: _select(selector, rows, kernel, s), repeats)  # noqa: B023
+            seconds = _median(partial(_select, rows, kernel, selector), repeats)
             print(f"{name:<34}{seconds:>10.3f}{seconds / unit:>12.2f}", flush=True)
         if "k-dpp" in SELECTORS:
             for n_rows in (_FEWER_ROWS, _ROWS):
@@ -42,26 +44,26 @@ def run(selectors: Mapping[str, LandmarkSelector], repeats: int) -> None:
                 print(f"k-dpp, {n_rows:>6,} rows: {1e6 * step:.0f} microseconds a step")
 
 
-def _kernel_values(rows: Rows, kernel: Kernel, seed: int) -> None:
+def _form_kernel(rows: Rows, kernel: Kernel, seed: int) -> None:
     chosen = np.random.default_rng(seed).choice(len(rows), _LANDMARKS, replace=False)
     space = LandmarkSpace(kernel, rows.take(chosen), rows.dtype, rows.workers)
     BlockEngine(rows, space).all_coordinates()
 
 
-def _select(selector: LandmarkSelector, rows: Rows, kernel: Kernel, seed: int) -> None:
+def _select(rows: Rows, kernel: Kernel, selector: LandmarkSelector, seed: int) -> None:
     selector.select(rows, kernel, _LANDMARKS, np.random.default_rng(seed))
 
 
 def _seconds_a_step(rows: Rows, kernel: Kernel, repeats: int) -> float:
     """Return the slope of time over steps: the start does not count."""
     times = []
-    for steps in _STEPS:
-        chain = as_selector("k-dpp").set_params(start="uniform", n_steps=steps)  # type: ignore[attr-defined]
-        times.append(_median(lambda s: _select(chain, rows, kernel, s), repeats))  # noqa: B023
+    for n_steps in _STEPS:
+        chain: Any = as_selector("k-dpp")
+        chain.set_params(start="uniform", n_steps=n_steps)
+        times.append(_median(partial(_select, rows, kernel, chain), repeats))
     return (times[1] - times[0]) / (_STEPS[1] - _STEPS[0])
 
 
-def _median(function: object, repeats: int) -> float:
-    return float(
-        np.median([measure(lambda: function(s)).seconds for s in range(repeats)])  # type: ignore[operator]  # noqa: B023
-    )
+def _median(function: Callable[[int], None], repeats: int) -> float:
+    runs = [measure(partial(function, seed)) for seed in range(repeats)]
+    return float(np.median([run.seconds for run in runs]))

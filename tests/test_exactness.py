@@ -15,7 +15,8 @@ from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.kernels import as_kernel
 from sketchmeans.linalg import TIE_TOLERANCE, relative_cut
 from sketchmeans.parallel import Workers
-from sketchmeans.progressive import subsample_sizes
+from sketchmeans.progressive import _nested_subsample, subsample_sizes
+from sketchmeans.rows import as_rows
 from sketchmeans.spaces import LandmarkSpace
 from tests import oracles
 
@@ -105,18 +106,48 @@ def test_all_rows_as_landmarks_is_exact_kernel_kmeans(kernel, start, seed, weigh
     np.testing.assert_allclose(nystrom.cost_path_, exact.cost_path_, rtol=1e-7)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "linear"])
-@pytest.mark.parametrize("outside", [0.0, 1.0], ids=["rows", "elsewhere"])
-def test_all_rows_as_landmarks_is_exact_from_given_points(kernel, outside):
-    for seed in range(4):
-        X, rng = rows(seed), np.random.default_rng(seed)
-        points = X[start_rows(4, seed)] + outside * rng.random((4, 3))
-        settings = params_of(kernel, n_clusters=4, init=points, tol=0.0)
-        exact = KernelKMeans(**settings).fit(X)
-        nystrom = NystromKMeans(landmarks=np.arange(60), **settings).fit(X)
-        clear = clear_rows(naive_gram(kernel, seed), exact.dual_coef_)
-        np.testing.assert_array_equal(exact.labels_[clear], nystrom.labels_[clear])
-        assert nystrom.cost_ == pytest.approx(exact.cost_, rel=1e-7)
+def assert_exact_with_all_landmarks(kernel, seed, init):
+    """Compare both estimators from the same start."""
+    X = rows(seed)
+    settings = params_of(kernel, n_clusters=len(init), init=init, tol=0.0)
+    exact = KernelKMeans(**settings).fit(X)
+    nystrom = NystromKMeans(landmarks=np.arange(60), **settings).fit(X)
+    clear = clear_rows(naive_gram(kernel, seed), exact.dual_coef_)
+    np.testing.assert_array_equal(exact.labels_[clear], nystrom.labels_[clear])
+    assert nystrom.cost_ == pytest.approx(exact.cost_, rel=1e-7)
+
+
+def points_near(seed, outside):
+    """Return four points at or near rows."""
+    rng = np.random.default_rng(seed)
+    return rows(seed)[start_rows(4, seed)] + outside * rng.random((4, 3))
+
+
+def first_partition(kernel, seed, points):
+    B = naive_kernel(kernel, rows(seed), points)
+    norms = np.diagonal(naive_kernel(kernel, points, points))
+    return (norms - 2.0 * B).argmin(axis=1)
+
+
+given_points = pytest.mark.parametrize(
+    "kernel", ["rbf", "laplacian", "polynomial", "linear"]
+)
+
+
+@given_points
+@pytest.mark.parametrize("outside", [0.0, 0.3], ids=["rows", "elsewhere"])
+@pytest.mark.parametrize("seed", range(4))
+def test_all_rows_as_landmarks_is_exact_from_given_points(kernel, outside, seed):
+    points = points_near(seed, outside)
+    assert len(set(first_partition(kernel, seed, points).tolist())) == 4
+    assert_exact_with_all_landmarks(kernel, seed, points)
+
+
+@given_points
+def test_all_rows_as_landmarks_is_exact_when_points_have_no_rows(kernel):
+    points = points_near(1, 1.0)
+    assert len(set(first_partition(kernel, 1, points).tolist())) < 4
+    assert_exact_with_all_landmarks(kernel, 1, points)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "arc-cosine"])
@@ -766,6 +797,24 @@ def test_a_given_start_makes_full_passes_at_once():
     slow = NystromKMeans(6, algorithm="full", **settings).fit(X)
     np.testing.assert_array_equal(quick.labels_, slow.labels_)
     np.testing.assert_array_equal(quick.cost_path_, slow.cost_path_)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_subsamples_follow_the_weights(weighted):
+    X = np.arange(8_000.0)[:, None] // 1000
+    share = (
+        np.array([1.0, 0.0, 2.0, 1.0, 3.0, 0.5, 1.5, 1.0]) if weighted else np.ones(8)
+    )
+    with Workers(1) as workers:
+        weights = np.repeat(share, 1000) if weighted else None
+        sample = _nested_subsample(
+            as_rows(X, workers, weights), 2000, np.random.default_rng(0)
+        )
+    assert sample.weights is None
+    law = dict(enumerate(share / share.sum()))
+    # Every leading part is a subsample, too.
+    for size in (500, 1000, 2000):
+        assert oracles.law_p_value(sample.X[:size, 0], law) > LEVEL
 
 
 @pytest.mark.parametrize("k", [1, 8, 100, 1000])

@@ -214,14 +214,21 @@ def test_rows_of_distinct_values(n_landmarks, dtype):
     np.testing.assert_array_equal(chosen.points, X[chosen.indices])
 
 
+def test_rounding_is_no_distance(space):
+    X = np.repeat(scattered(6, 5, seed=15), 25, axis=0)
+    sample = d2_sample(space(X), 30, np.random.default_rng(0))
+    assert len(sample.indices) == 6
+    assert sample.potential == 0.0
+
+
 def test_far_rows_are_not_told_apart_by_rounding():
-    # Two places far apart: the rounding of the distance between them is large.
-    X = np.repeat([[0.0, 0.0], [1e5, 1e5]], 40, axis=0)
+    # Far from each other: the rounding of kernel values is no longer small.
+    X = np.repeat(1e4 * scattered(4, 3, seed=16), 40, axis=0)
     with pytest.warns(
-        UserWarning, match="Only 2 landmarks were chosen of n_landmarks=9"
+        UserWarning, match="Only 4 landmarks were chosen of n_landmarks=9"
     ):
         chosen = select_landmarks(X, 9, "kmeans++", gamma=1.0, random_state=0)
-    assert sorted(chosen.points[:, 0]) == [0.0, 1e5]
+    assert len(np.unique(chosen.points, axis=0)) == 4
 
 
 def test_the_thread_count_does_not_matter():
@@ -331,3 +338,12 @@ def test_parameters_are_checked(name, value):
     selector = KernelKMeansPlusPlus().set_params(**{name: value})
     with pytest.raises(ValueError, match=f"{name}={value} should be"):
         select_landmarks(scattered(), 5, selector)
+
+
+def test_kernel_values_that_overflow_are_an_error():
+    X = 1e200 * np.array([[1.0], [2.0], [3.0]])
+    with (
+        pytest.raises(ValueError, match="kernel values overflow"),
+        np.errstate(over="ignore"),
+    ):
+        select_landmarks(X, 2, "kmeans++", kernel="linear", random_state=0)

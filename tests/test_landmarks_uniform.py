@@ -97,11 +97,11 @@ def test_weights_equal_repeats_in_law(draw, size, replace):
 
 
 def test_weights_equal_repeats_in_law_when_one_round_is_not_enough(draw):
-    copies = np.array([400, 40, 12, 8])
+    copies = np.array([300, 4, 4, 2])
     number = np.repeat(np.arange(4), copies)
-    repeated = number[draw(line(4)[number], 3, 2000, seed=6)]
+    repeated = number[draw(line(4)[number], 3, 1500, seed=6)]
     law = successive_law(copies, 3)
-    common = {order for order in law if law[order] * 2000 >= 10}
+    common = {order for order in law if law[order] * 1500 >= 10}
     seen = [tuple(row) if tuple(row) in common else "rest" for row in repeated.tolist()]
     rest = sum(law[order] for order in law if order not in common)
     numbers = {order: i for i, order in enumerate([*common, "rest"])}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -346,6 +348,16 @@ def test_the_costliest_row_is_so_by_weight_and_never_weighs_nothing(kind, worker
 
 
 @both_engines
+def test_the_costliest_row_is_found_behind_many_that_are_far_but_light(kind, workers):
+    X = np.r_[np.full(300, 50.0) + np.arange(300), [10.0], np.zeros(20)][:, None]
+    weights = np.r_[np.full(300, 1e-6), [5.0], np.ones(20)]
+    engine = engine_of(kind, X, 2, workers, weights)
+    centers = engine.centers_at(np.array([[310, 310]]))
+    moved = engine.update(engine.assign(centers), centers)
+    assert plain_centers(kind, moved, X)[1] == pytest.approx(10.0)
+
+
+@both_engines
 def test_two_empty_clusters_take_the_two_costliest_rows_in_order(kind, workers):
     X = np.array([[0.0], [0.1], [5.0], [0.2], [9.0], [-1.0]]) + 1.0
     engine = engine_of(kind, X, 4, workers)
@@ -379,6 +391,44 @@ def test_an_empty_cluster_that_cannot_be_refilled_keeps_its_centre(kind, workers
     centers = engine.centers_at(np.array([[0, 4, 0]]))
     moved = engine.update(engine.assign(centers), centers)
     np.testing.assert_allclose(plain_centers(kind, moved, X), X[[0, 4, 0]])
+
+
+@both_engines
+def test_a_cluster_that_loses_all_its_rows_keeps_its_centre(kind, workers):
+    # Nothing is left to refill it with: every row lies on its centre.
+    X = np.repeat([[1.0, 0.0], [0.0, 2.0]], 5, axis=0)
+    labels = np.array([0, 0, 0, 0, 2, 1, 1, 1, 1, 2], dtype=np.int32)
+    engine = engine_of(kind, X, 3, workers)
+    centers = (
+        engine.partition(labels, 3)[1]
+        if kind == "blocks"
+        else engine.centers_of(labels)
+    )
+    expected = [[1.0, 0.0], [0.0, 2.0], [0.5, 1.0]]
+    for _ in range(3):
+        assignment = engine.assign(centers)
+        np.testing.assert_array_equal(assignment.counts, [[5.0, 5.0, 0.0]])
+        centers = engine.update(assignment, centers)
+        np.testing.assert_allclose(plain_centers(kind, centers, X), expected)
+        distances = np.concatenate(list(engine.distances(centers))).reshape(10, 3)
+        np.testing.assert_allclose(distances[[0, 9], 2], 1.25)
+
+
+def test_a_gram_cluster_that_regains_rows_forgets_those_it_lost(workers):
+    X = np.repeat([[1.0, 0.0], [0.0, 2.0]], 5, axis=0)
+    labels = np.array([0, 0, 0, 0, 2, 1, 1, 1, 1, 2], dtype=np.int32)
+    engine = gram_engine(X, 3, workers)
+    centers = engine.centers_of(labels)
+    lost = engine.assign(centers)
+    centers = engine.update(lost, centers)
+    labels = lost.labels[:, 0].copy()
+    labels[0] = 2
+    counts = np.bincount(labels, minlength=3)[None] * 1.0
+    centers = engine.update(
+        replace(lost, labels=labels[:, None], counts=counts), centers
+    )
+    np.testing.assert_allclose(centers.sums[:, 0, 2], X @ X[0])
+    assert centers.squared_norms[0, 2] == pytest.approx(1.0)
 
 
 @both_engines

@@ -128,22 +128,95 @@ measure(work)
 
 
 @linux
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_exact_fit_holds_one_kernel_matrix(dtype):
+@pytest.mark.parametrize(("dtype", "n_rows"), [("float32", 8000), ("float64", 6000)])
+def test_exact_fit_holds_one_kernel_matrix(dtype, n_rows):
     found = _run(
         """
-X = np.random.default_rng(0).normal(size=(4000, 10)).astype(sys.argv[1])
-matrix = 4000 * 4000 * X.itemsize
+X = np.random.default_rng(0).normal(size=(int(sys.argv[2]), 10)).astype(sys.argv[1])
 def work():
-    model = KernelKMeans(4, max_memory=int(1.25 * matrix), n_init=2, random_state=0)
-    return {"n": len(model.fit(X).labels_), "matrix": matrix}
+    return {"n": len(KernelKMeans(4, n_init=2, random_state=0).fit(X).labels_)}
 measure(work)
 """,
         dtype,
+        n_rows,
     )
-    assert found["n"] == 4000
-    assert found["peak"] > 0.9 * found["matrix"]  # the meter sees the matrix
-    assert found["peak"] < 1.25 * found["matrix"]
+    matrix = n_rows**2 * np.dtype(dtype).itemsize
+    assert found["n"] == n_rows
+    assert found["peak"] > 0.9 * matrix  # the meter sees the matrix
+    assert found["peak"] < 1.25 * matrix
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rows", "model"),
+    [
+        ("normal(size=(4000, 10))", "KernelKMeans(4, n_init=2)"),
+        ("normal(size=(40_000, 50))", "NystromKMeans(8, n_landmarks=1000)"),
+        (
+            "normal(size=(100_000, 50)).astype('f4')",
+            "NystromKMeans(8, n_landmarks=1000, algorithm='full', n_init=2)",
+        ),
+        (
+            "integers(255, size=(100_000, 50), dtype='u1')",
+            "NystromKMeans(8, kernel='laplacian', n_landmarks=200)",
+        ),
+        (
+            "integers(255, size=(100_000, 50), dtype='u1')",
+            "NystromKMeans(8, gamma='median', n_landmarks=200)",
+        ),
+        (
+            "normal(size=(20_000, 20)).astype('f4')",
+            "NystromKMeans(8, kernel='arc-cosine', n_landmarks=300)",
+        ),
+    ],
+    ids=["exact", "default", "full", "laplacian", "median", "arc-cosine"],
+)
+def test_a_fit_stays_in_the_smallest_budget_that_it_accepts(rows, model):
+    found = _run(
+        f"""
+import re
+X = np.random.default_rng(0).{rows}
+model = {model}.set_params(n_jobs=2, tol=0.05, random_state=0, max_memory=1)
+try:
+    model.fit(X)
+except MemoryError as error:
+    size, unit = re.search(r"needs? ([0-9.]+) ([kMG]B)", str(error)).groups()
+# The message has three digits.
+budget = int(1.01 * float(size) * {{"kB": 1e3, "MB": 1e6, "GB": 1e9}}[unit])
+model.set_params(max_memory=budget)
+def work():
+    return {{"n": len(model.fit(X).labels_) - len(X), "budget": budget}}
+measure(work)
+"""
+    )
+    assert found["n"] == 0
+    assert found["peak"] <= found["budget"]
+
+
+@linux
+@pytest.mark.parametrize("estimator", ["KernelKMeans", "NystromKMeans"])
+def test_a_given_matrix_of_integers_is_planned_for(estimator):
+    # As floats it would take 100 MB beyond the input: an error, or no such copy.
+    found = _run(
+        """
+K = np.eye(5000, dtype=np.uint8)
+K[:2500, :2500] += 1
+K[2500:, 2500:] += 1
+model = globals()[sys.argv[1]](2, kernel="precomputed", init=np.array([0, 4999]))
+if sys.argv[1] == "NystromKMeans":
+    model.set_params(landmarks=[0, 1, 4998, 4999])
+def work():
+    try:
+        return {"n": len(model.set_params(max_memory="60MB", n_jobs=1).fit(K).labels_)}
+    except MemoryError as error:
+        return {"error": str(error)}
+measure(work)
+""",
+        estimator,
+    )
+    assert found["peak"] <= 60e6
+    assert found.get("n") == 5000 or "max_memory allows 60 MB" in found["error"]
 
 
 @linux

@@ -1,6 +1,9 @@
 """The Nyström map: features, ranks and errors against dense linear algebra."""
 
+import os
 import re
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -80,6 +83,8 @@ def _expected_failures(estimator):
     }
 
 
+# The check that reports a skip, check_array_api_input, needs an environment variable
+# that is read at import: test_array_api_check runs it in a process of its own.
 # Some checks fit four or ten distinct rows, often repeated, and are told so.
 @pytest.mark.filterwarnings("ignore:Only [0-9]+ landmarks were chosen")
 @parametrize_with_checks(
@@ -95,6 +100,25 @@ def _expected_failures(estimator):
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)
+
+
+def test_array_api_check():
+    code = """
+from sklearn.utils.estimator_checks import estimator_checks_generator
+from sketchmeans import Nystrom
+for estimator, check in estimator_checks_generator(Nystrom()):
+    if "check_array_api_input" in str(check):
+        check(estimator)
+        print("passed")
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=os.environ | {"SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "passed\n"
 
 
 def test_works_in_a_pipeline(X):
@@ -439,6 +463,18 @@ def test_lift_takes_weights(X):
     assert model.lift(X, sample_weight=weights) != model.lift(X)
     # Landmarks for the heavy rows only are worse for all rows.
     assert model.lift(X) < 1.0
+    seen = []
+
+    class Recorder(Uniform):
+        def select(self, rows, kernel, n_landmarks, rng):
+            seen.append((rows.weights, kernel.gamma, n_landmarks))
+            return super().select(rows, kernel, n_landmarks, rng)
+
+    model.lift(X, Recorder(), n_repeats=3, sample_weight=weights)
+    assert len(seen) == 3
+    for given, gamma, n_landmarks in seen:
+        np.testing.assert_array_equal(given, weights)
+        assert (gamma, n_landmarks) == (model.gamma_, 10)
 
 
 def test_lift_of_a_perfect_map(X):

@@ -147,11 +147,26 @@ def test_zero_table_has_one_direction(workers, method):
     np.testing.assert_array_equal(found.values, [0.0])
 
 
-def test_wide_range_finder_gives_the_exact_vectors(workers):
-    X = table(300, 12)
+@pytest.mark.parametrize("shape", [(300, 12), (12, 300)])
+def test_wide_range_finder_gives_the_exact_vectors(workers, shape):
+    X = table(*shape)
     found = fast(X, workers, 4, eps=0.5)  # 4 + 8 + 1 > 12
     exact = exact_svd(as_rows(X, workers), 4)
     np.testing.assert_array_equal(found.vectors, exact.vectors)
+
+
+def test_rounding_of_float32_products_is_no_direction(workers):
+    # Sums of 2,000 float32 products leave noise that the range finder takes for range.
+    X = table(2000, 2000, rank=1).astype(np.float32)
+    assert fast(X, workers, 2).vectors.shape == (2000, 1)
+
+
+def test_vectors_of_very_different_length_are_orthonormal(workers):
+    X = table(300, 40, rank=6, decay=0.1)
+    found = fast(X, workers, 6)
+    np.testing.assert_allclose(found.values, 0.1 ** np.arange(6.0), rtol=1e-5)
+    Z = found.vectors
+    np.testing.assert_allclose(Z.T @ Z, np.eye(6), atol=1e-13)
 
 
 def test_small_directions_survive_float32_far_from_the_origin(workers):

@@ -52,14 +52,13 @@ def _same_bits(first, second):
 )
 def test_thread_count_changes_no_bit(kernel, dtype):
     X = _table(8, dtype)
-    fits = [
+    one, two = (
         NystromKMeans(
             6, kernel=kernel, n_landmarks=60, n_jobs=n_jobs, random_state=0
         ).fit(X)
-        for n_jobs in (1, 2, 5)
-    ]
-    _same_bits(fits[0], fits[1])
-    _same_bits(fits[0], fits[2])
+        for n_jobs in (1, 2)
+    )
+    _same_bits(one, two)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -20,7 +20,7 @@ from sketchmeans.lloyd import Centers
 _PART = 2**16
 
 #: Roundings of ``‖c‖²`` by which squared distances may be off.
-_ROUNDINGS = 64.0
+_ROUNDINGS = 512.0
 
 
 @dataclass

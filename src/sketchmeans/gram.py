@@ -125,18 +125,19 @@ class GramEngine:
         `values` are ``k(x, point)``, of shape (n, k).  The points themselves lie
         outside the span of the rows, so they serve only to form the first partition.
         """
-        outside = self._centers(
-            np.zeros((*values.shape[:1], 1, self.k)),
-            values[:, None].astype(np.float64),
-            squared_norms[None],
-        )
-        return self.update(self.assign(outside), outside)
+        nearest = (squared_norms - 2.0 * values).argmin(axis=1)
+        return self.centers_of(nearest.astype(np.int32))
 
     def centers_of(self, labels: Array) -> GramCenters:
-        """Return the centroids of a partition of shape (n,)."""
+        """Return the centroids of a partition of shape (n,), after a refill."""
         nothing = np.zeros((len(self.K), 1, self.k))
         nowhere = self._centers(nothing, nothing, np.zeros((1, self.k)))
-        return self._moved(nowhere, labels[:, None])
+        centers = self._moved(nowhere, labels[:, None])
+        counts = np.bincount(labels, self.weights, minlength=self.k)[None]
+        if counts.all():
+            return centers
+        given = Assignment(labels[:, None], np.zeros(1), np.empty((1, 0, 0)), counts)
+        return self.update(given, centers)
 
     def _centers(
         self, coefficients: Array, sums: Array, squared_norms: Array

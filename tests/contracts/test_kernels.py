@@ -311,6 +311,7 @@ def test_landmark_matrix_is_symmetric_and_in_float64(case, workers):
     K = landmark_matrix(case.kernel(), Z, workers)
     assert K.dtype == np.float64
     np.testing.assert_array_equal(K, K.T)
+    np.testing.assert_array_equal(np.diagonal(K), case.kernel().diagonal(Z))
     some = np.r_[0:4, 254:258, 296:300]
     wide = Z[some].astype(np.float64)
     np.testing.assert_allclose(
@@ -355,6 +356,15 @@ def test_columns_among_rows_and_their_diagonal(case):
         rtol=1e-7,
         atol=1e-7,
     )
+
+
+@shift_invariant
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_columns_among_rows_are_precise_far_from_the_origin(case, form, workers):
+    near = np.random.default_rng(5).integers(-128, 128, size=(20, 6)) / 64.0
+    far = as_rows(form((near + 10_000).astype(np.float32)), workers)
+    columns = case.kernel().among(far)(np.arange(8))
+    np.testing.assert_allclose(columns, case.naive(near, near[:8]), rtol=0, atol=2e-6)
 
 
 @every_kernel

@@ -7,6 +7,11 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
+from sketchmeans.gram import GramEngine
+from sketchmeans.kernels import as_kernel
+from sketchmeans.parallel import Workers
+from sketchmeans.progressive import KernelDistances, euclidean_distances
+from sketchmeans.rows import as_rows
 from sketchmeans.seeding import (
     SEEDINGS,
     KMeansPlusPlus,
@@ -316,3 +321,48 @@ def test_nearest_and_second_nearest_stay_true_over_many_swaps():
             table(centres)[np.arange(50), state.runner_up], ordered[:, 1]
         )
         assert (state.nearest != state.runner_up).all()
+
+
+# --- the distances that seedings see --------------------------------------------------
+
+
+def euclidean(rows):
+    return euclidean_distances(rows)
+
+
+def through_a_kernel(rows):
+    return KernelDistances(as_kernel("linear"))(rows)
+
+
+def through_a_gram_matrix(rows):
+    return GramEngine(rows.X @ rows.X.T, 2, None, rows.workers).distances_to
+
+
+@pytest.mark.parametrize("source", [euclidean, through_a_kernel, through_a_gram_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_rows_are_at_distance_zero_and_others_are_not(source, dtype):
+    # Rounding must not look like a distance: it would be drawn as a centre.
+    values = np.random.default_rng(16).normal(size=(12, 30))
+    X = np.repeat(values, 10, axis=0).astype(dtype)
+    with Workers(1) as workers:
+        found = source(as_rows(X, workers))(np.arange(0, 120, 10))
+    expected = ((X[:, None].astype(float) - X[::10]) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(found == 0.0, expected == 0.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "polynomial", "cosine"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernel_distances_are_those_in_feature_space(name, dtype):
+    X = np.random.default_rng(17).normal(size=(40, 5)).astype(dtype)
+    X[20:] = X[:20]
+    params = {} if name == "cosine" else {"gamma": 0.3}
+    kernel = as_kernel(name, **params)
+    with Workers(1) as workers:
+        found = KernelDistances(kernel)(as_rows(X, workers))(np.arange(10))
+    K = kernel(X.astype(np.float64), X.astype(np.float64))
+    expected = np.diagonal(K)[:, None] - 2.0 * K[:, :10] + np.diagonal(K)[:10]
+    np.testing.assert_allclose(
+        found, expected, atol=1e-4 * K.max() if dtype is np.float32 else 1e-12 * K.max()
+    )
+    np.testing.assert_array_equal(found[20:30].diagonal(), 0.0)

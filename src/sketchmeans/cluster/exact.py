@@ -14,7 +14,7 @@ from sketchmeans.cluster.kernel import KernelClusterer
 from sketchmeans.gram import GramCenters, GramEngine, gram_matrix
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.lloyd import lloyd
-from sketchmeans.memory import format_bytes, memory_budget
+from sketchmeans.memory import FIXED_NEED, format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
 from sketchmeans.rows import Block, Rows
@@ -194,7 +194,8 @@ class KernelKMeans(KernelClusterer):
     def _check_memory(self, rows: Rows, restarts: int) -> None:
         n, budget = len(rows), memory_budget(self.max_memory)
         matrix = 0 if self.__sklearn_tags__().input_tags.pairwise else n * n
-        need = matrix * rows.dtype.itemsize + 4 * n * restarts * self.n_clusters * 8
+        distances = 4 * n * restarts * self.n_clusters * 8
+        need = FIXED_NEED + matrix * rows.dtype.itemsize + distances
         if need > budget:
             raise MemoryError(
                 f"Exact kernel k-means on n={n:,} rows needs {format_bytes(need)} for "

@@ -20,7 +20,7 @@ from sketchmeans.landmarks import (
     read_landmarks,
 )
 from sketchmeans.lloyd import Centers
-from sketchmeans.memory import format_bytes, memory_budget
+from sketchmeans.memory import FIXED_NEED, format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
 from sketchmeans.progressive import (
@@ -90,7 +90,7 @@ class NystromKMeans(KernelClusterer):
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
         Restarts.  They run side by side and race on the subsamples: the worse half is
-        dropped again and again.  "auto" is 8, or 1 from a given start.
+        dropped again and again.  "auto" is 12, or 1 from a given start.
     max_iter : int, default=300
         Most passes in each stage.
     tol : float, default=1e-4
@@ -162,7 +162,7 @@ class NystromKMeans(KernelClusterer):
     """
 
     #: Side by side, and dropped early, they cost little more than one.
-    _auto_restarts = 8
+    _auto_restarts = 12
 
     def __init__(
         self,
@@ -365,7 +365,8 @@ def _given_centers(
     if isinstance(rows, ReducedRows):
         points = rows.points(points)
     labels = nearest_points(rows, kernel, points)
-    return engine.partition(labels, n_clusters)[1]
+    given, centers = engine.partition(labels, n_clusters)
+    return centers if given.counts.all() else engine.update(given, centers)
 
 
 def _memory_need(
@@ -380,7 +381,14 @@ def _memory_need(
     # numbers of the rows to look at again.
     labels = len(rows) * (16 + 2 * rows.dtype.itemsize) + seeded * restarts * 12
     seeding = seeded * (2 * restarts + 2) * 8
-    return int(algebra + sums + labels + seeding + sample * d * rows.stored_itemsize)
+    return int(
+        FIXED_NEED
+        + algebra
+        + sums
+        + labels
+        + seeding
+        + sample * d * rows.stored_itemsize
+    )
 
 
 def _thread_need(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int:

@@ -50,7 +50,7 @@ def as_kernel(
     Examples
     --------
     >>> as_kernel("poly", degree=2)
-    Polynomial(degree=2)
+    Polynomial(coef0=1, degree=2)
     """
     if isinstance(kernel, Kernel) or callable(kernel):
         if (gamma, degree, coef0) != ("mean", 3, 1):

@@ -185,11 +185,13 @@ class PivotSelector(BaseEstimator):
 class Cholesky(PivotSelector):
     """Greedy pivots: the row farthest from the span of the landmarks comes next.
 
-    Each pivot is the row with the largest weight times ``d_i = (K − K̃)_ii``, the
-    residual diagonal of the incomplete Cholesky factorisation (Fine & Scheinberg 2001;
-    Bach & Jordan 2005).  Where the spectrum decays slowly the farthest rows are
-    outliers, and uniform landmarks are better.  It ends early, with a warning, where
-    every residual is rounding.  Nothing is random but the subsample.
+    Each pivot is the row with the largest ``d_i = (K − K̃)_ii``, the residual diagonal
+    of the incomplete Cholesky factorisation (Fine & Scheinberg 2001; Bach & Jordan
+    2005).  Copies of a row are no farther away than the row, so weights do not matter,
+    but for rows of weight zero, which play no part.  Where the spectrum decays slowly
+    the farthest rows are outliers, and uniform landmarks are better.  It ends early,
+    with a warning, where every residual is rounding.  Nothing is random but the
+    subsample.
 
     Costs s·m·(d + m) in time and s·m numbers in memory for the s rows that take part.
 
@@ -214,7 +216,8 @@ class Cholesky(PivotSelector):
     def _extend(
         self, cholesky: PartialCholesky, size: int, rng: np.random.Generator
     ) -> None:
-        _append_one(cholesky, int(cholesky.mass.argmax()))
+        residual = np.where(cholesky.weights > 0.0, cholesky.residual, 0.0)
+        _append_one(cholesky, int(residual.argmax()))
 
 
 class RandomCholesky(PivotSelector):
