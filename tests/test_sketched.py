@@ -653,7 +653,7 @@ def _nothing(X):
 
 
 def test_clusters_that_the_sketch_leaves_empty_are_filled_by_polish(separated):
-    X, truth = separated
+    X, _ = separated
     blind = FunctionTransformer(_nothing)
     with pytest.warns(ConvergenceWarning, match=f"Only 1 clusters of n_clusters={K}"):
         plugged = SketchedKMeans(K, reducer=blind, polish=0, random_state=0).fit(X)
@@ -750,7 +750,7 @@ def test_error_of_init_offers_no_arrays(init, X):
     reason="as_reducer: a class passes as a transformer, then clone raises TypeError"
 )
 def test_a_class_is_no_transformer(estimator, X):
-    with pytest.raises(ValueError, match="reducer=.*or a transformer"):
+    with pytest.raises(ValueError, match=r"reducer=.*or a transformer"):
         estimator(K, reducer=PCA).fit(X)
 
 
@@ -938,8 +938,7 @@ def test_feature_names(estimator, X):
         model.predict(table)
     with pytest.raises(ValueError, match="in the same order as they were in fit"):
         model.predict(table[table.columns[::-1]])
-    text = f"X has 3 features, but {estimator.__name__} is expecting 15 features"
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ValueError, match="feature names should match"):
         model.predict(table.iloc[:, :3].set_axis(["f0", "f1", "f2"], axis=1))
 
 

@@ -133,7 +133,8 @@ def test_nystrom_behind_transformers_from_elsewhere(reducer, X):
     assert_same_fit(inside.fit(X), pipeline.fit(X), X, X[::2])
 
 
-def test_nystrom_behind_a_reducer_with_weights(X, weights):
+def test_nystrom_behind_a_reducer_with_weights(X):
+    weights = np.random.default_rng(3).integers(0, 4, size=len(X)).astype(float)
     inside, pipeline = behind(OURS[1])
     inside.fit(X, sample_weight=weights)
     pipeline.fit(X, nystromkmeans__sample_weight=weights)

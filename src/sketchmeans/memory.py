@@ -10,7 +10,7 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 #: What a fit takes whatever its size: threads, scratch arrays of the libraries, samples
 #: for the bandwidth.
-FIXED_NEED = 64 * 10**6
+FIXED_NEED = 48 * 10**6
 
 #: Share of the free memory that a fit takes when `max_memory` is None.
 DEFAULT_SHARE = 0.5

@@ -18,6 +18,7 @@ from sketchmeans.kernels import (
 )
 from sketchmeans.linalg import SYMMETRY_TOLERANCE, Array
 from sketchmeans.lloyd import Centers, LloydResult
+from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, float_type
 from sketchmeans.spaces import LandmarkSpace
@@ -31,6 +32,7 @@ class KernelClusterer(Clusterer):
     degree: float
     coef0: float
     kernel_params: Mapping[str, Any] | None
+    max_memory: float | str | None
 
     dual_coef_: Array
     kernel_: Kernel
@@ -46,8 +48,22 @@ class KernelClusterer(Clusterer):
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         rows = super()._training_rows(X, sample_weight, workers)
         if self.__sklearn_tags__().input_tags.pairwise:
+            self._check_copy(rows)
             return Rows(_kernel_matrix(rows), workers, rows.weights)
         return rows
+
+    def _check_copy(self, rows: Rows) -> None:
+        """Raise where a given matrix must be copied to floats and does not fit."""
+        if not rows.is_sparse and rows.X.dtype == rows.dtype:
+            return
+        need = len(rows) * rows.n_features * rows.dtype.itemsize
+        budget = memory_budget(self.max_memory)
+        if need > budget:
+            raise MemoryError(
+                f"A dense float copy of the precomputed matrix needs "
+                f"{format_bytes(need)}; max_memory allows {format_bytes(budget)}. Give "
+                "an array of floats or raise max_memory."
+            )
 
     def _resolved_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
         """Return the kernel with its bandwidth as a number."""

@@ -190,7 +190,8 @@ class SketchedKMeans(Clusterer):
 
     def _schedule(self, rows: Rows, sketch: Rows) -> Schedule:
         budget = memory_budget(self.max_memory)
-        need = sketch.X.nbytes + len(rows) * (8 * self._auto_restarts + 32)
+        stored = sketch.X.data if sketch.is_sparse else sketch.X
+        need = stored.nbytes + len(rows) * (8 * self._auto_restarts + 32)
         if need > budget:
             raise MemoryError(
                 f"The sketch of {len(rows):,} rows needs {format_bytes(need)}; "

@@ -34,6 +34,9 @@ class Kernel(BaseEstimator):
     #: Whether every kernel matrix is positive semi-definite.
     positive_definite: bool = True
 
+    #: Whether a block is computed in its own memory alone.
+    in_place: bool = False
+
     #: ``k(x, x)``, where it is the same for every x.
     constant_diagonal: float | None = None
 

@@ -43,6 +43,7 @@ class RBF(Kernel):
            [0.6065]])
     """
 
+    in_place = True
     constant_diagonal = 1.0
     _distance = "sqeuclidean"
 

@@ -16,6 +16,8 @@ from sketchmeans.rows import Block, float_type
 class _ProductKernel(Kernel):
     """A function of inner products: one matrix product, finished in place."""
 
+    in_place = True
+
     def against(
         self,
         Z: Block,
