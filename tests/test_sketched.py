@@ -421,11 +421,6 @@ def test_rows_without_weight_change_nothing(X):
 # --- how rows are stored --------------------------------------------------------------
 
 
-NBYTES = pytest.mark.xfail(
-    reason="cluster/sketched.py, _schedule: csr_array has no nbytes", strict=True
-)
-
-
 @pytest.mark.parametrize("polish", [0, 300])
 @pytest.mark.parametrize(
     "reducer",
