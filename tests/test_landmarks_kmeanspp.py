@@ -223,12 +223,12 @@ def test_rounding_is_no_distance(space):
 
 def test_far_rows_are_not_told_apart_by_rounding():
     # Far from each other: the rounding of kernel values is no longer small.
-    X = np.repeat(1e4 * scattered(4, 3, seed=16), 40, axis=0)
+    X = np.repeat(1e4 * scattered(12, 3, seed=16), 20, axis=0)
     with pytest.warns(
-        UserWarning, match="Only 4 landmarks were chosen of n_landmarks=9"
+        UserWarning, match="Only 12 landmarks were chosen of n_landmarks=20"
     ):
-        chosen = select_landmarks(X, 9, "kmeans++", gamma=1.0, random_state=0)
-    assert len(np.unique(chosen.points, axis=0)) == 4
+        chosen = select_landmarks(X, 20, "kmeans++", gamma=1.0, random_state=0)
+    assert len(np.unique(chosen.points, axis=0)) == len(chosen) == 12
 
 
 def test_the_thread_count_does_not_matter():

@@ -265,10 +265,10 @@ def test_a_kernel_that_is_zero_has_one_landmark(name):
 
 @every_selector
 def test_equal_rows_far_from_others_are_one_landmark(name):
-    X = np.repeat(1e4 * scattered(4, 3, seed=16), 40, axis=0)
-    with pytest.warns(UserWarning, match="Only 4 landmarks"):
-        chosen = select_landmarks(X, 9, name, gamma=1.0, random_state=0)
-    assert len(np.unique(chosen.points, axis=0)) == len(chosen) == 4
+    X = np.repeat(1e4 * scattered(12, 3, seed=16), 20, axis=0)
+    with pytest.warns(UserWarning, match="Only 12 landmarks"):
+        chosen = select_landmarks(X, 20, name, gamma=1.0, random_state=0)
+    assert len(np.unique(chosen.points, axis=0)) == len(chosen) == 12
 
 
 @every_selector

@@ -422,10 +422,7 @@ def test_rows_without_weight_change_nothing(X):
 
 
 @pytest.mark.parametrize("polish", [0, 300])
-@pytest.mark.parametrize(
-    "reducer",
-    [pytest.param(r, marks=[NBYTES] if r in SELECTING else []) for r in NAMES],
-)
+@pytest.mark.parametrize("reducer", NAMES)
 def test_csr_rows_give_what_dense_ones_give(reducer, polish, S):
     dense, csr = (
         SketchedKMeans(K, reducer=reducer, polish=polish, random_state=0).fit(rows)
