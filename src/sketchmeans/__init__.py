@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
     from sketchmeans.kernels import Kernel
-    from sketchmeans.landmarks import Landmarks
+    from sketchmeans.landmarks import Landmarks, select_landmarks
     from sketchmeans.nystrom import Nystrom
     from sketchmeans.reduction import (
         ApproximateSVD,
@@ -30,6 +30,7 @@ __all__ = [
     "SignProjection",
     "SketchedKMeans",
     "__version__",
+    "select_landmarks",
 ]
 
 __version__ = version("sketchmeans")
@@ -47,6 +48,7 @@ _HOMES = {
     "NystromKMeans": "cluster",
     "SignProjection": "reduction",
     "SketchedKMeans": "cluster",
+    "select_landmarks": "landmarks",
 }
 
 
