@@ -57,6 +57,35 @@ def covtype(directory: Path | None) -> Table:
     return _table(X, "generated" if file is None else "real")
 
 
+#: Rows, features and clusters of the tables of B14.
+B14 = {
+    "pie": (2_856, 1_024, 68),
+    "coil20": (1_440, 1_024, 20),
+    "orl64": (400, 4_096, 40),
+    "usps": (9_298, 256, 10),
+}
+
+
+def b14(name: str, directory: Path | None) -> Table:
+    """Return one of the tables of images of B14."""
+    n, d, k = B14[name]
+    file = _file(directory, f"{name}.npz")
+    if file is not None:
+        return _table(np.load(file)["X"].astype(np.float32), "real")
+    X = _mixture(n, d, n_groups=k, n_latent=8, rng=np.random.default_rng(d))
+    return _table(X, "generated")
+
+
+def wide_blobs(n_rows: int, n_features: int = 2_000, n_groups: int = 50) -> Table:
+    """Return round clusters in a tenth of the features; the rest is noise."""
+    rng = np.random.default_rng(n_features)
+    X = rng.standard_normal((n_rows, n_features), dtype=np.float32)
+    telling = n_features // 10
+    means = rng.normal(scale=1.0, size=(n_groups, telling)).astype(np.float32)
+    X[:, :telling] += means[rng.integers(n_groups, size=n_rows)]
+    return _table(X, "generated")
+
+
 def blobs(n_rows: int) -> Table:
     """Return round clusters in 20 dimensions; fewer rows are the first of more."""
     rng = np.random.default_rng(20)

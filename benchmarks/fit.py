@@ -10,19 +10,15 @@ the seeds, memory is the highest peak.  Real data are read from the directory th
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-import joblib
 import numpy as np
-import sklearn
 
 from benchmarks import data
-from benchmarks.contest import Fit, Side, contest
+from benchmarks.contest import Fit, compared, contest
 from benchmarks.data import Array, Table
 from benchmarks.measure import measure
 from benchmarks.peers import (
@@ -32,7 +28,15 @@ from benchmarks.peers import (
     nystroem_minibatch,
     true_cost,
 )
-from benchmarks.table import Outcome, Target, at_least, at_most, close_to_one, header
+from benchmarks.table import (
+    Outcome,
+    Target,
+    at_least,
+    at_most,
+    banner,
+    close_to_one,
+    header,
+)
 from sketchmeans import KernelKMeans, NystromKMeans
 
 #: Exact fits from one start may differ by rounding.
@@ -67,7 +71,7 @@ def _loaded(load: Callable[[Path | None], Table], directory: Path | None) -> Tab
     return table
 
 
-def nystrom(table: Table, m: int, k: int, n_init: int | str = "auto") -> Fit:
+def nystrom(table: Table, m: int, k: int, n_init: int | str = "auto") -> Fit[Centers]:
     """Return our side: from a seed to the centres of a Nyström fit."""
 
     def fit(seed: int) -> Centers:
@@ -77,25 +81,6 @@ def nystrom(table: Table, m: int, k: int, n_init: int | str = "auto") -> Fit:
         return Centers(model.landmarks_, model.dual_coef_)
 
     return fit
-
-
-def compared(ours: Side, peer: Side, time: Target, cost: Target) -> Outcome:
-    """Return the line for two sides.
-
-    The time ratio says how many times faster we are where the target is a least
-    value, and how many times slower where it is a most.
-    """
-    slow, fast = (ours, peer) if time.sense == "<=" else (peer, ours)
-    ratios = slow.seconds / fast.seconds
-    return Outcome(
-        slow.median_seconds / fast.median_seconds,
-        time,
-        spread=(float(ratios.min()), float(ratios.max())),
-        seconds=(ours.median_seconds, peer.median_seconds),
-        cost_ratio=ours.median_cost / peer.median_cost,
-        cost_target=cost,
-        peak_bytes=(ours.peak_bytes, peer.peak_bytes),
-    )
 
 
 @dataclass(frozen=True)
@@ -229,12 +214,7 @@ def main() -> None:
         "--max-rows", type=int, metavar="N", help="a rehearsal on the first N data rows"
     )
     options = parser.parse_args()
-    print(
-        f"# {joblib.cpu_count()} cores, {platform.machine()}, NumPy {np.__version__}, "
-        f"scikit-learn {sklearn.__version__}; {options.seeds} seeds"
-    )
-    if (load := os.getloadavg()[0]) > 0.5:
-        print(f"# load {load:.1f}: others are at work here, the times mean little")
+    print(banner(options.seeds))
     if options.max_rows is not None:
         print(f"# a rehearsal on {options.max_rows:,} rows: targets are for all rows")
     warm_up()

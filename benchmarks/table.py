@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from dataclasses import dataclass
+
+import joblib
+import numpy as np
+import sklearn
 
 _TITLES = (
     *("row", "ours s", "peer s", "time ratio (min-max)", "target"),
@@ -93,6 +99,17 @@ class Outcome:
         return (
             "yes, stretch" if self.time_target.stretch_met(self.time_ratio) else "yes"
         )
+
+
+def banner(seeds: int) -> str:
+    """Return what machine and versions the figures are for."""
+    text = (
+        f"# {joblib.cpu_count()} cores, {platform.machine()}, NumPy {np.__version__}, "
+        f"scikit-learn {sklearn.__version__}; {seeds} seeds"
+    )
+    if (load := os.getloadavg()[0]) > 0.5:
+        text += f"\n# load {load:.1f}: others are at work here, the times mean little"
+    return text
 
 
 def header() -> str:

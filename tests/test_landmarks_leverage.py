@@ -17,6 +17,7 @@ from sketchmeans.landmarks import (
     select_landmarks,
 )
 from sketchmeans.landmarks.dictionary import (
+    Dictionary,
     Spectrum,
     WeightedKernel,
     draw_dictionary,
@@ -329,6 +330,42 @@ def test_the_recursion_starts_with_a_few_rows(rows_of, monkeypatch):
         ridge=10.0,
     )
     assert counts == [313, 1250, 5000, 5000]
+
+
+def test_every_dictionary_stands_for_all_rows(rows_of, monkeypatch):
+    drawn = []
+
+    def record(matrix, candidates, scores, chances, size, rng):
+        dictionary = draw_dictionary(matrix, candidates, scores, chances, size, rng)
+        drawn.append((chances[0], dictionary))
+        return dictionary
+
+    first = []
+    spectrum = Spectrum.__init__
+
+    def begin(self, matrix, dictionary):
+        first.append(dictionary)
+        spectrum(self, matrix, dictionary)
+
+    monkeypatch.setattr("sketchmeans.landmarks.leverage.draw_dictionary", record)
+    monkeypatch.setattr(Spectrum, "__init__", begin)
+    X = scattered(3000, 2)
+    X[::30] += 1e3 * np.arange(1, 101)[:, None]  # drawn for sure, where they are seen
+    rng = np.random.default_rng(0)
+    kernel = as_kernel("rbf", gamma=0.1)
+    recursive_ridge_leverage_scores(rows_of(X), kernel, 150, rng, ridge=0.5)
+    assert first[0].masses.sum() == pytest.approx(3000.0)
+    assert [chance for chance, _ in drawn] == pytest.approx([188 / 3000, 0.25, 1.0])
+    for chance, dictionary in drawn:
+        assert dictionary.masses.sum() == pytest.approx(3000.0)
+        assert dictionary.masses.min() > 0.5 / chance
+
+
+def test_no_score_exceeds_one_however_poor_the_dictionary(rows_of):
+    matrix = WeightedKernel(rows_of(scattered()), KERNELS["rbf"][0])
+    dictionary = Dictionary(np.array([3]), np.array([40.0]))
+    scores = Spectrum(matrix, dictionary).scores(0.01)
+    assert scores.max() == 1.0
 
 
 def test_the_path_of_ridges_looks_at_a_few_candidates(rows_of, monkeypatch):

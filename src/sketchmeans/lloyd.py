@@ -45,6 +45,15 @@ class Centers:
         )
 
 
+def side_by_side(restarts: Sequence[Centers]) -> Centers:
+    """Return the centres of several restarts as one."""
+    return Centers(
+        np.concatenate([centers.coefficients for centers in restarts]),
+        np.concatenate([centers.squared_norms for centers in restarts]),
+        np.concatenate([centers.means for centers in restarts]),
+    )
+
+
 @dataclass(frozen=True)
 class Assignment:
     """Every row's nearest centre, for R restarts, and the sums over the clusters.

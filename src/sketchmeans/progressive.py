@@ -10,7 +10,7 @@ import numpy as np
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.kernels import Kernel, squared_distances_among
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.lloyd import Centers, LloydResult, lloyd
+from sketchmeans.lloyd import Centers, LloydResult, lloyd, side_by_side
 from sketchmeans.progress import Progress
 from sketchmeans.rows import Block, Rows, block_height, spans
 from sketchmeans.seeding import Distances, Seeding
@@ -19,7 +19,7 @@ from sketchmeans.spaces import Space
 #: Passes after which the first half of the restarts is dropped.
 _HEAT_PASSES = 5
 #: Size of the first subsample: a block's multiple, and enough rows a cluster.
-_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 4096, 64
+_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 2048, 64
 #: The last subsample has at most this share of all rows, and at most so many.
 _LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 256
 
@@ -32,7 +32,7 @@ def subsample_sizes(n_rows: int, n_clusters: int) -> list[int]:
     Examples
     --------
     >>> subsample_sizes(100_000, 10)
-    [4096, 8192, 16384]
+    [2048, 4096, 8192, 16384]
     """
     first = _FIRST_ROWS
     while first < _FIRST_ROWS_PER_CLUSTER * n_clusters:
@@ -58,7 +58,7 @@ class Schedule:
     progressive: bool = True
 
 
-def seeded_fit(
+def heats(
     rows: Rows,
     space: Space,
     distances: Callable[[Rows], Distances],
@@ -67,13 +67,12 @@ def seeded_fit(
     schedule: Schedule,
     rng: np.random.Generator,
     progress: Progress,
-) -> tuple[LloydResult, Array]:
-    """Return the best of `n_init` restarts, and its exemplars.
+) -> tuple[BlockEngine, Centers]:
+    """Return the engine of all rows, and the centres of the restarts that are left.
 
     The restarts race.  The worse half is dropped after a few passes over the first
-    subsample, and again with each doubling of it; the best goes on to full passes over
-    all rows.
-    Without subsamples all restarts run on all rows, side by side in one product.
+    subsample, and again with each doubling of it; the best is left for full passes
+    over all rows.  Without subsamples all restarts are left.
     """
     sample_rng, *seed_rngs = rng.spawn(1 + schedule.n_init)
     sizes = subsample_sizes(len(rows), n_clusters) if schedule.progressive else []
@@ -93,16 +92,15 @@ def seeded_fit(
         centers = _better_half(results, last=size == sizes[-1])
     if sizes:
         engine = BlockEngine(rows, space, schedule.budget)
-    return full_fit(engine, centers, schedule, progress)
+    return engine, centers
 
 
-def full_fit(
+def final(
     engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
-) -> tuple[LloydResult, Array]:
-    """Return the best restart after passes over all rows, and its exemplars."""
+) -> list[LloydResult]:
+    """Return all restarts after passes over all rows, side by side; the best first."""
     results = _race(engine, centers, schedule, progress, name="all ")
-    best = min(results, key=lambda result: result.cost)
-    return best, engine.exemplars(best.centers, best.labels)
+    return sorted(results, key=lambda result: result.cost)
 
 
 def _race(
@@ -132,12 +130,7 @@ def _better_half(results: list[LloydResult], last: bool = False) -> Centers:
     """Return the centres of the better half of the restarts, or of the best."""
     order = np.argsort([result.cost for result in results], kind="stable")
     keep = 1 if last else -(-len(results) // 2)
-    centers = [results[i].centers for i in order[:keep]]
-    return Centers(
-        np.concatenate([c.coefficients for c in centers]),
-        np.concatenate([c.squared_norms for c in centers]),
-        np.concatenate([c.means for c in centers]),
-    )
+    return side_by_side([results[i].centers for i in order[:keep]])
 
 
 def _nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:

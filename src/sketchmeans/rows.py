@@ -44,7 +44,7 @@ def block_height(n_features: int, n_columns: int) -> int:
     It must not follow the thread count, free memory or the clock: the bits of a
     matrix product depend on the height of its operands.
     """
-    fitting = _BLOCK_BYTES // (4 * max(n_features + n_columns, 1))
+    fitting = int(_BLOCK_BYTES // (4 * max(n_features + n_columns, 1)))
     power = 1 << max(fitting, 1).bit_length() - 1
     return min(max(power, _MIN_HEIGHT), _MAX_HEIGHT)
 

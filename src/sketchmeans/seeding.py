@@ -9,7 +9,7 @@ step is one pass over the rows for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -207,14 +207,17 @@ SEEDINGS: dict[str, Callable[[], Seeding]] = {
 }
 
 
-def as_seeding(init: str | Seeding) -> Seeding:
-    """Return the seeding that a user's `init` stands for."""
+def as_seeding(init: Any, others: str = "") -> Seeding:
+    """Return the seeding that a user's `init` stands for.
+
+    `others` says what else it might have been.
+    """
     if isinstance(init, str):
         if init in SEEDINGS:
             return SEEDINGS[init]()
     elif hasattr(init, "seed"):
-        return init
+        return cast(Seeding, init)
     raise ValueError(
-        f"init={init!r} should be one of {sorted(SEEDINGS)}, a seeding object, or an "
-        "array: points (k, d), row numbers (k,) or an initial partition (n,)."
+        f"init={init!r} should be one of {sorted(SEEDINGS)}, or a seeding object"
+        f"{others}."
     )

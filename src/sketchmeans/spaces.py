@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.kernels import Kernel, squared_norms
+from sketchmeans.kernels import Kernel, squared_norms, toarray
 from sketchmeans.linalg import (
     Array,
     PseudoInverse,
@@ -146,7 +146,7 @@ class InputSpace:
     def coordinates(self, block: Block, out: Array | None = None) -> Block:
         if self._moves:
             shift = self.shift.astype(self.dtype)
-            return np.subtract(block, shift, out=out, casting="same_kind")
+            return np.subtract(toarray(block), shift, out=out, casting="same_kind")
         if block.dtype == self.dtype:
             return block
         if out is None or sparse.issparse(block):
@@ -173,6 +173,8 @@ def origin(rows: Rows) -> Array:
     """
     if not rows.is_sparse:
         moments = rows.survey()
+        # No row is farther from the mean than all squares together.
+        check_no_overflow(np.float64(moments.variance * len(rows)).astype(rows.dtype))
         if moments.mean @ moments.mean > _FAR * moments.variance:
             # A float of the rows' own type: the shift itself is then exact.
             return moments.mean.astype(rows.dtype).astype(np.float64)

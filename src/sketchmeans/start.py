@@ -13,6 +13,10 @@ from sketchmeans.linalg import Array
 from sketchmeans.rows import Block, Rows, check_finite
 from sketchmeans.seeding import Seeding, as_seeding
 
+_GIVEN_STARTS = (
+    ", or an array: points (k, d), row numbers (k,) or an initial partition (n,)"
+)
+
 
 @dataclass(frozen=True)
 class Start:
@@ -58,7 +62,7 @@ def read_start(init: Any, n_samples: int, n_clusters: int) -> Start | Seeding:
     partition; row numbers if k = n.
     """
     if isinstance(init, str) or hasattr(init, "seed"):
-        return as_seeding(init)
+        return as_seeding(init, _GIVEN_STARTS)
     if not sparse.issparse(init):
         init = np.asarray(init)
     if init.ndim == 2 and init.shape[0] == n_clusters and init.dtype.kind in "fiub":
@@ -69,7 +73,9 @@ def read_start(init: Any, n_samples: int, n_clusters: int) -> Start | Seeding:
         if len(init) == n_samples:
             return Start(labels=_checked_partition(init, n_clusters))
     if init.ndim == 0:
-        as_seeding(init.item())  # not an array: say which words there are
+        as_seeding(
+            init.item(), _GIVEN_STARTS
+        )  # not an array: say which words there are
     raise ValueError(
         f"init of shape {init.shape} and type {init.dtype} should be points of shape "
         f"({n_clusters}, n_features), {n_clusters} row numbers, or a partition of "

@@ -141,8 +141,8 @@ def test_weights_equal_repeats_in_law(name, k):
     # Different weights: swapping two rows that are near each other is no tie.
     values, times = scattered(5, rng_seed=4), np.array([1, 6, 2, 4, 3])
     number = np.repeat(np.arange(5), times)
-    weighted = seed(name, values, k, generators(1, 2500), times)
-    repeated = number[seed(name, values[number], k, generators(2, 2500))]
+    weighted = seed(name, values, k, generators(1, 1500), times)
+    repeated = number[seed(name, values[number], k, generators(2, 1500))]
     assert same_law_p_value(weighted, repeated) > LEVEL
 
 

@@ -104,8 +104,17 @@ class Clusterer(
             )
         return 1
 
-    def _store(self, rows: Rows, result: LloydResult, exemplars: Array) -> None:
-        """Set the fitted attributes that tell of the result."""
+    def _store(
+        self,
+        rows: Rows,
+        result: LloydResult,
+        exemplars: Array,
+        limit: str = "max_iter",
+    ) -> None:
+        """Set the fitted attributes that tell of the result.
+
+        `limit` is the parameter that bounds the passes of the last stage.
+        """
         self.labels_ = np.ascontiguousarray(result.labels)
         self.cost_ = result.cost
         self.inertia_ = result.cost * rows.total_weight
@@ -131,8 +140,9 @@ class Clusterer(
             )
         elif not result.converged:
             warnings.warn(
-                f"No convergence after max_iter={self.max_iter} passes: the cost still "
-                f"fell by more than tol={self.tol:g} of itself. Raise max_iter or tol.",
+                f"No convergence after {limit}={getattr(self, limit)} passes: the cost "
+                f"still fell by more than tol={self.tol:g} of itself. Raise {limit} or "
+                "tol.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -26,12 +26,12 @@ from sketchmeans.progress import Progress
 from sketchmeans.progressive import (
     KernelDistances,
     Schedule,
-    full_fit,
+    final,
+    heats,
     nearest_points,
-    seeded_fit,
     subsample_sizes,
 )
-from sketchmeans.reduction import ReducedRows, as_reducer
+from sketchmeans.reduction import ReducedRows, as_reducer, reduced
 from sketchmeans.rows import Block, Rows
 from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import LandmarkSpace, given_matrix
@@ -228,10 +228,11 @@ class NystromKMeans(KernelClusterer):
             start = read_start(self.init, len(original), self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("kernel"):
-                reducer = self._fitted_reducer(original, sketch_rng)
+                reducer = self._chosen_reducer(sketch_rng)
                 rows = original
                 if reducer is not None:
-                    rows = ReducedRows(original, reducer)
+                    names = getattr(self, "feature_names_in_", None)
+                    rows = reduced(reducer, original, names)
                 kernel = self._resolved_kernel(rows, kernel_rng)
             with progress.step("landmarks"):
                 landmarks = self._select(rows, kernel, landmark_rng)
@@ -253,9 +254,8 @@ class NystromKMeans(KernelClusterer):
             if isinstance(start, Start):
                 engine = BlockEngine(rows, space, schedule.budget)
                 centers = _given_centers(engine, start, kernel, self.n_clusters)
-                result, exemplars = full_fit(engine, centers, schedule, progress)
             else:
-                result, exemplars = seeded_fit(
+                engine, centers = heats(
                     rows,
                     space,
                     KernelDistances(kernel),
@@ -265,6 +265,8 @@ class NystromKMeans(KernelClusterer):
                     cluster_rng,
                     progress,
                 )
+            result = final(engine, centers, schedule, progress)[0]
+            exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
         self.landmarks_ = landmarks.points
         self.landmark_indices_ = landmarks.indices
@@ -275,7 +277,7 @@ class NystromKMeans(KernelClusterer):
         self._store(original, result, exemplars)
         return self
 
-    def _fitted_reducer(self, rows: Rows, rng: np.random.Generator) -> Any:
+    def _chosen_reducer(self, rng: np.random.Generator) -> Any:
         if self.reducer is None:
             return None
         if self.__sklearn_tags__().input_tags.pairwise:
@@ -283,8 +285,7 @@ class NystromKMeans(KernelClusterer):
                 f"reducer={self.reducer!r} should be None with kernel='precomputed': "
                 "there are no features to reduce."
             )
-        reducer = as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs)
-        return reducer.fit(rows.X)
+        return as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs)
 
     def _view(self, rows: Rows) -> Rows:
         return rows if self.reducer_ is None else ReducedRows(rows, self.reducer_)

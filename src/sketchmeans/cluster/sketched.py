@@ -17,12 +17,12 @@ from sketchmeans.progress import Progress
 from sketchmeans.progressive import (
     Schedule,
     euclidean_distances,
-    full_fit,
-    seeded_fit,
+    final,
+    heats,
 )
-from sketchmeans.reduction import as_reducer
+from sketchmeans.reduction import as_reducer, reduced
 from sketchmeans.rows import Rows
-from sketchmeans.seeding import as_seeding
+from sketchmeans.seeding import Seeding, as_seeding
 from sketchmeans.spaces import InputSpace
 from sketchmeans.validation import all_or_nothing, as_generator, check_integer
 
@@ -52,7 +52,7 @@ class SketchedKMeans(Clusterer):
         How centres start on the sketch: "random", "k-means++", "greedy-k-means++" or
         "local-search".
     n_init : int or "auto", default="auto"
-        Restarts on the sketch.  "auto" is 8.
+        Restarts on the sketch, compared in the original space.  "auto" is 8.
     max_iter : int, default=300
         Most passes in each stage on the sketch.
     tol : float, default=1e-4
@@ -80,8 +80,8 @@ class SketchedKMeans(Clusterer):
     cost_path_ : ndarray
         ``cost_`` of the partition of the sketch, then after each polishing pass.
     n_iter_, converged_
-        Passes on the sketch and in the original space; whether the last stage met
-        `tol`.
+        Passes over all rows, on the sketch and in the original space; whether the last
+        stage met `tol`.
     cluster_sizes_ : ndarray of shape (k,)
         Weight of each cluster.
     exemplar_indices_, exemplars_
@@ -157,48 +157,65 @@ class SketchedKMeans(Clusterer):
             space = InputSpace(rows, self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("sketch"):
-                sketch = Rows(reducer.fit_transform(rows.X), workers, rows.weights)
-            schedule = self._schedule(rows, sketch)
-            found, _ = seeded_fit(
-                sketch,
-                InputSpace(sketch, self.n_clusters),
-                euclidean_distances,
-                seeding,
-                self.n_clusters,
-                schedule,
-                cluster_rng,
-                progress,
-            )
+                view = reduced(reducer, rows, getattr(self, "feature_names_in_", None))
+                schedule = self._schedule(view, self._restarts(seeding))
+                sketch = view.held()
+            found = self._search(sketch, seeding, schedule, cluster_rng, progress)
             engine = BlockEngine(rows, space)
             with progress.step("original space"):
-                plugged = _plugged_back(engine, found, self.n_clusters)
-            result = plugged
+                plugged = [_plugged_back(engine, r, self.n_clusters) for r in found]
+            # What is best on the sketch need not be best in the original space.
+            best = int(np.argmin([result.cost for result in plugged]))
+            result, n_iter = plugged[best], found[best].n_iter
             if self.polish:
+                before = result.cost_path
                 polish = Schedule(1, self.polish, self.tol, 0)
-                result, _ = full_fit(engine, plugged.centers, polish, progress)
-                result.cost_path = plugged.cost_path + result.cost_path
+                result = final(engine, result.centers, polish, progress)[0]
+                n_iter += result.n_iter
+                result.cost_path = before + result.cost_path
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
         self.reducer_ = reducer
-        centers = space.centers(result.centers.coefficients[0])
-        self.cluster_centers_ = centers.astype(rows.dtype)
+        means = space.centers(result.centers.coefficients[0])
+        self.cluster_centers_ = means.astype(rows.dtype)
         self._shift = space.shift
         self.exemplars_ = rows.take(exemplars)
-        self._store(rows, result, exemplars)
-        self.n_iter_ = found.n_iter + result.n_iter - 1
+        self._store(rows, result, exemplars, "polish" if self.polish else "max_iter")
+        self.n_iter_ = n_iter
         return self
 
-    def _schedule(self, rows: Rows, sketch: Rows) -> Schedule:
+    def _search(
+        self,
+        sketch: Rows,
+        seeding: Seeding,
+        schedule: Schedule,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> list[LloydResult]:
+        """Return the restarts that are left after passes over the whole sketch."""
+        engine, centers = heats(
+            sketch,
+            InputSpace(sketch, self.n_clusters),
+            euclidean_distances,
+            seeding,
+            self.n_clusters,
+            schedule,
+            rng,
+            progress,
+        )
+        return final(engine, centers, schedule, progress)
+
+    def _schedule(self, sketch: Rows, restarts: int) -> Schedule:
+        """Return how to iterate, if the sketch fits in memory."""
         budget = memory_budget(self.max_memory)
-        stored = sketch.X.data if sketch.is_sparse else sketch.X
-        need = stored.nbytes + len(rows) * (8 * self._auto_restarts + 32)
+        width = sketch.n_features * sketch.dtype.itemsize
+        need = len(sketch) * (width + 8 * restarts + 32)
         if need > budget:
             raise MemoryError(
-                f"The sketch of {len(rows):,} rows needs {format_bytes(need)}; "
+                f"The sketch of {len(sketch):,} rows needs {format_bytes(need)}; "
                 f"max_memory allows {format_bytes(budget)}. Lower the reducer's "
                 "n_components or raise max_memory."
             )
-        restarts = self._restarts(as_seeding(self.init))
         return Schedule(restarts, self.max_iter, self.tol, budget - need)
 
     def _space(self, rows: Rows) -> InputSpace:

@@ -6,7 +6,7 @@ once for many blocks of rows, and ``diagonal(X)``, which never forms a matrix.
 
 from __future__ import annotations
 
-from sketchmeans.kernels.arrays import squared_norms
+from sketchmeans.kernels.arrays import squared_norms, toarray
 from sketchmeans.kernels.base import Columns, Kernel
 from sketchmeans.kernels.distances import RBF, Laplacian, squared_distances_among
 from sketchmeans.kernels.names import KERNELS, as_kernel, is_given, warn_if_indefinite
@@ -31,5 +31,6 @@ __all__ = [
     "is_given",
     "squared_distances_among",
     "squared_norms",
+    "toarray",
     "warn_if_indefinite",
 ]

@@ -10,7 +10,7 @@ from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.landmarks.base import Landmarks, warn_if_fewer
 from sketchmeans.landmarks.draws import centroid_landmarks
 from sketchmeans.progress import Progress
-from sketchmeans.progressive import Schedule, euclidean_distances, seeded_fit
+from sketchmeans.progressive import Schedule, euclidean_distances, final, heats
 from sketchmeans.rows import Rows
 from sketchmeans.seeding import KMeansPlusPlus
 from sketchmeans.spaces import InputSpace
@@ -26,7 +26,7 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
     (OG17 §4.3).  The landmarks are no rows of the data.  Not for precomputed kernels.
 
     Costs n·m·d for the seeds, for each pass, and memory of a few numbers a row; where
-    n is large against m, both start on subsamples (`progressive.seeded_fit`).
+    n is large against m, both start on subsamples (`progressive.heats`).
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
         )
         space = InputSpace(rows, n_landmarks)
         progress = Progress(self)
-        best, _ = seeded_fit(
+        engine, start = heats(
             rows,
             space,
             euclidean_distances,
@@ -87,6 +87,7 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
             rng,
             progress,
         )
+        best = final(engine, start, schedule, progress)[0]
         progress.finish()
         # Where values repeat, more clusters than values leave some without rows.
         filled = best.counts > 0.0

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from sketchmeans.linalg import Array
 from sketchmeans.reduction.approximate_svd import ApproximateSVD
 from sketchmeans.reduction.base import Reducer
 from sketchmeans.reduction.laplacian import LaplacianScore
 from sketchmeans.reduction.sampling import FeatureSampling
 from sketchmeans.reduction.signs import SignProjection
 from sketchmeans.reduction.view import ReducedRows
+from sketchmeans.rows import Rows
 
 __all__ = [
     "REDUCERS",
@@ -24,6 +26,7 @@ __all__ = [
     "Reducer",
     "SignProjection",
     "as_reducer",
+    "reduced",
 ]
 
 REDUCERS: dict[str, Callable[[], Reducer]] = {
@@ -47,7 +50,7 @@ def as_reducer(
     """
     if isinstance(reducer, str) and reducer in REDUCERS:
         chosen: Any = REDUCERS[reducer]()
-    elif hasattr(reducer, "transform") and hasattr(reducer, "get_params"):
+    elif _is_transformer(reducer):
         chosen = clone(reducer)
     else:
         raise ValueError(
@@ -61,3 +64,20 @@ def as_reducer(
     if "n_clusters" in params:
         values["n_clusters"] = n_clusters
     return chosen.set_params(**values)
+
+
+def _is_transformer(reducer: Any) -> bool:
+    wanted = ("fit", "transform", "get_params")
+    return not isinstance(reducer, type) and all(hasattr(reducer, w) for w in wanted)
+
+
+def reduced(reducer: Any, rows: Rows, names: Array | None) -> ReducedRows:
+    """Fit a reducer to the rows, and return the view of the rows through it.
+
+    Our own reducers are told the `names` of the features, so that a person can read
+    which were chosen.
+    """
+    reducer.fit(rows.X)
+    if isinstance(reducer, Reducer) and names is not None:
+        reducer.feature_names_in_ = names
+    return ReducedRows(rows, reducer)

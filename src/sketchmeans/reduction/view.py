@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.linalg import Array
-from sketchmeans.rows import Block, Rows
+from sketchmeans.rows import Block, Rows, block_height, spans
 
 
 class ReducedRows(Rows):
@@ -34,6 +34,20 @@ class ReducedRows(Rows):
 
     def take(self, indices: Array) -> Block:
         return self._reduce(self.source.take(indices))
+
+    def held(self) -> Rows:
+        """Return all rows in memory, as a source of their own."""
+        features = np.empty((self.n_rows, self.n_features), dtype=self.dtype)
+
+        def fill(span: tuple[int, int]) -> None:
+            features[slice(*span)] = self.block(*span)
+
+        width = self.source.n_features
+        for _ in self.workers.map(
+            fill, spans(self.n_rows, block_height(width, self.n_features))
+        ):
+            pass
+        return Rows(features, self.workers, self.weights)
 
     def points(self, X: Any) -> Block:
         """Return given points of the source's space as points of this one."""
