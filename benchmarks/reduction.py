@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--images", nargs="+", choices=data.B14, default=list(data.B14))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=9)
     parser.add_argument("--blob-seeds", type=int, default=3)
     parser.add_argument("--blob-rows", type=int, default=100_000)
     parser.add_argument("--data", type=Path, metavar="DIR")

@@ -818,12 +818,12 @@ def test_subsamples_follow_the_weights(weighted):
 
 
 @pytest.mark.parametrize("k", [1, 8, 100, 1000])
-@pytest.mark.parametrize("n", [100, 16_383, 16_384, 10**5, 10**6, 10**7])
+@pytest.mark.parametrize("n", [100, 8_191, 8_192, 10**5, 10**6, 10**7])
 def test_subsamples_double_and_stay_a_fraction_of_the_rows(n, k):
     sizes = subsample_sizes(n, k)
     assert all(b == 2 * a for a, b in pairwise(sizes))
     assert all(size <= n / 4 and size >= 64 * k and size % 2048 == 0 for size in sizes)
     if n >= 10**6 and k <= 100:
         assert len(sizes) >= 2
-    if n < 16_384:
+    if n < 8_192:
         assert sizes == []

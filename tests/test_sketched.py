@@ -305,13 +305,40 @@ def test_polish_never_raises_the_objective(reducer, seed, dtype):
     assert model.cost_ == pytest.approx(model.cost_path_.min(), rel=1e-6)
 
 
+def test_restarts_are_compared_in_the_original_space():
+    X = overlapping(spread=0.7)
+    costs = {}
+    for n_init in (1, 8):
+        costs[n_init] = [
+            SketchedKMeans(
+                7, reducer=SignProjection(2), n_init=n_init, polish=0, random_state=seed
+            )
+            .fit(X)
+            .cost_
+            for seed in range(12)
+        ]
+    # On two signs, the best of the sketch alone would be hardly better than any.
+    assert np.median(costs[8]) < np.median(costs[1])
+
+
+def test_the_polished_partition_is_that_of_a_finalist():
+    X = overlapping(spread=0.7)
+    model = SketchedKMeans(7, reducer=SignProjection(2), random_state=0).fit(X)
+    again = SketchedKMeans(
+        7, reducer=SignProjection(2), random_state=0, polish=model.n_iter_
+    ).fit(X)
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    assert model.cost_ == model.cost_path_.min()
+    assert model.converged_
+
+
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("reducer", NAMES)
 def test_polish_is_lloyd_from_the_partition_of_the_sketch(
     reducer, weighted, X, weights
 ):
     w = weights if weighted else None
-    params = {"reducer": reducer, "random_state": 2, "tol": 0.0}
+    params = {"reducer": reducer, "n_init": 1, "random_state": 2, "tol": 0.0}
     plugged = SketchedKMeans(K, polish=0, **params).fit(X, sample_weight=w)
     polished = SketchedKMeans(K, **params).fit(X, sample_weight=w)
     labels, centers, path = oracles.plain_lloyd(X, plugged.cluster_centers_, w)

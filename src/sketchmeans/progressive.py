@@ -56,6 +56,8 @@ class Schedule:
     tol: float
     budget: int
     progressive: bool = True
+    #: Restarts that are left for the passes over all rows, where subsamples were raced.
+    n_final: int = 1
 
 
 def heats(
@@ -85,11 +87,12 @@ def heats(
     centers = engine.centers_at(seeds)
     if sizes and schedule.n_init > 1:
         heat = engine.leading(sizes[0])
-        results = _race(heat, centers, schedule, progress, _HEAT_PASSES)
-        centers = _better_half(results)
+        results = race(heat, centers, schedule, progress, _HEAT_PASSES)
+        centers = _best_centers(results, max(_half(results), schedule.n_final))
     for size in sizes:
-        results = _race(engine.leading(size), centers, schedule, progress)
-        centers = _better_half(results, last=size == sizes[-1])
+        results = race(engine.leading(size), centers, schedule, progress)
+        half = _half(results) if size < sizes[-1] else 0
+        centers = _best_centers(results, max(half, schedule.n_final))
     if sizes:
         engine = BlockEngine(rows, space, schedule.budget)
     return engine, centers
@@ -99,11 +102,11 @@ def final(
     engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
 ) -> list[LloydResult]:
     """Return all restarts after passes over all rows, side by side; the best first."""
-    results = _race(engine, centers, schedule, progress, name="all ")
+    results = race(engine, centers, schedule, progress, name="all ")
     return sorted(results, key=lambda result: result.cost)
 
 
-def _race(
+def race(
     engine: BlockEngine,
     centers: Centers,
     schedule: Schedule,
@@ -126,11 +129,14 @@ def _race(
         )
 
 
-def _better_half(results: list[LloydResult], last: bool = False) -> Centers:
-    """Return the centres of the better half of the restarts, or of the best."""
-    order = np.argsort([result.cost for result in results], kind="stable")
-    keep = 1 if last else -(-len(results) // 2)
-    return side_by_side([results[i].centers for i in order[:keep]])
+def _half(results: list[LloydResult]) -> int:
+    return -(-len(results) // 2)
+
+
+def _best_centers(results: list[LloydResult], size: int) -> Centers:
+    """Return the centres of the best restarts."""
+    best = sorted(results, key=lambda result: result.cost)[:size]
+    return side_by_side([result.centers for result in best])
 
 
 def _nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:

@@ -10,7 +10,7 @@ from sklearn.callback import with_callbacks
 
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster.base import Clusterer
-from sketchmeans.lloyd import Centers, LloydResult
+from sketchmeans.lloyd import Centers, LloydResult, side_by_side
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
@@ -19,12 +19,16 @@ from sketchmeans.progressive import (
     euclidean_distances,
     final,
     heats,
+    race,
 )
 from sketchmeans.reduction import as_reducer, reduced
 from sketchmeans.rows import Rows
 from sketchmeans.seeding import Seeding, as_seeding
 from sketchmeans.spaces import InputSpace
 from sketchmeans.validation import all_or_nothing, as_generator, check_integer
+
+#: Restarts that go on in the original space, and passes until one is left.
+_FINALISTS, _PLAYOFF_PASSES = 3, 3
 
 
 class SketchedKMeans(Clusterer):
@@ -163,16 +167,12 @@ class SketchedKMeans(Clusterer):
             found = self._search(sketch, seeding, schedule, cluster_rng, progress)
             engine = BlockEngine(rows, space)
             with progress.step("original space"):
+                # What is best on the sketch need not be best in the original space.
                 plugged = [_plugged_back(engine, r, self.n_clusters) for r in found]
-            # What is best on the sketch need not be best in the original space.
             best = int(np.argmin([result.cost for result in plugged]))
-            result, n_iter = plugged[best], found[best].n_iter
+            result = plugged[best]
             if self.polish:
-                before = result.cost_path
-                polish = Schedule(1, self.polish, self.tol, 0)
-                result = final(engine, result.centers, polish, progress)[0]
-                n_iter += result.n_iter
-                result.cost_path = before + result.cost_path
+                result = self._polished(engine, plugged, progress)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
         self.reducer_ = reducer
@@ -181,7 +181,7 @@ class SketchedKMeans(Clusterer):
         self._shift = space.shift
         self.exemplars_ = rows.take(exemplars)
         self._store(rows, result, exemplars, "polish" if self.polish else "max_iter")
-        self.n_iter_ = n_iter
+        self.n_iter_ = found[best].n_iter + result.n_iter - 1
         return self
 
     def _search(
@@ -192,7 +192,7 @@ class SketchedKMeans(Clusterer):
         rng: np.random.Generator,
         progress: Progress,
     ) -> list[LloydResult]:
-        """Return the restarts that are left after passes over the whole sketch."""
+        """Return the best few restarts after passes over the whole sketch."""
         engine, centers = heats(
             sketch,
             InputSpace(sketch, self.n_clusters),
@@ -203,7 +203,30 @@ class SketchedKMeans(Clusterer):
             rng,
             progress,
         )
-        return final(engine, centers, schedule, progress)
+        return final(engine, centers, schedule, progress)[:_FINALISTS]
+
+    def _polished(
+        self, engine: BlockEngine, left: list[LloydResult], progress: Progress
+    ) -> LloydResult:
+        """Return the best of some partitions after passes in the original space.
+
+        All but the best are dropped after a few passes.
+        """
+        spent, settled = 0, False
+        while spent < self.polish and not settled:
+            passes = self.polish - spent
+            if len(left) > 1:
+                passes = min(passes, _PLAYOFF_PASSES)
+            schedule = Schedule(len(left), passes, self.tol, 0)
+            centers = side_by_side([result.centers for result in left])
+            results = race(engine, centers, schedule, progress, name="all ")
+            spent += max(result.n_iter for result in results)
+            for result, before in zip(results, left, strict=True):
+                result.cost_path = before.cost_path + result.cost_path
+            results.sort(key=lambda result: result.cost)
+            left = results[:1]
+            settled = left[0].converged or left[0].stopped
+        return left[0]
 
     def _schedule(self, sketch: Rows, restarts: int) -> Schedule:
         """Return how to iterate, if the sketch fits in memory."""
@@ -216,7 +239,9 @@ class SketchedKMeans(Clusterer):
                 f"max_memory allows {format_bytes(budget)}. Lower the reducer's "
                 "n_components or raise max_memory."
             )
-        return Schedule(restarts, self.max_iter, self.tol, budget - need)
+        return Schedule(
+            restarts, self.max_iter, self.tol, budget - need, n_final=_FINALISTS
+        )
 
     def _space(self, rows: Rows) -> InputSpace:
         return InputSpace(rows, self.n_clusters, self._shift)
