@@ -37,7 +37,7 @@ def table(results: Results, dataset: str) -> str:
 
 
 def _cell(form: str, values: list[float]) -> str:
-    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
+    low, middle, high = np.nanquantile(values, (0.25, 0.5, 0.75))
     return f"{form.format(middle)} ±{form.format((high - low) / 2)}"
 
 
@@ -65,6 +65,6 @@ def summary(results: Results) -> str:
 
 
 def _podium(methods: Mapping[str, Mapping[str, list[float]]], name: str) -> str:
-    medians = {method: float(np.median(m[name])) for method, m in methods.items()}
+    medians = {method: float(np.nanmedian(m[name])) for method, m in methods.items()}
     order = sorted(medians, key=lambda m: medians[m], reverse=name == "lift")
     return ", ".join(f"{m} {_COLUMNS[name].format(medians[m])}" for m in order[:3])

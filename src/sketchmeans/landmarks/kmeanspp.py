@@ -42,8 +42,9 @@ class KernelKMeansPlusPlus(BaseEstimator):
 
     Parameters
     ----------
-    restarts : int, default=1
-        Independent samples, of which the one with the lowest potential is kept.
+    restarts : int, default=3
+        Independent samples, of which the one with the lowest potential is kept: a
+        single one is at times no better than uniform landmarks.
     refine : bool, default=False
         Move the landmarks by Lloyd steps in input space for as long as the kernel
         potential drops (OG17 §3 and App. B).  The landmarks are then no rows of the
@@ -70,7 +71,7 @@ class KernelKMeansPlusPlus(BaseEstimator):
 
     def __init__(
         self,
-        restarts: int = 1,
+        restarts: int = 3,
         refine: bool = False,
         max_iter: int = 20,
         tol: float = 1e-3,
