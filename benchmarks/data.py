@@ -57,6 +57,23 @@ def covtype(directory: Path | None) -> Table:
     return _table(X, "generated" if file is None else "real")
 
 
+def standardised(name: str, directory: Path | None) -> Array:
+    """Return a table of any name, features of mean 0 and variance 1; digits in 0..1."""
+    if name == "mnist":
+        return mnist(directory).X
+    if name == "covtype":
+        return covtype(directory).X
+    file = _file(directory, f"{name}.npz")
+    if file is None:
+        X = _mixture(10_000, 20, n_groups=20, n_latent=6, rng=np.random.default_rng(0))
+    else:
+        X = np.load(file)["X"].astype(np.float32)
+    spread = X.std(axis=0, dtype=np.float64)
+    X -= X.mean(axis=0, dtype=np.float64).astype(np.float32)
+    X /= np.where(spread > 0.0, spread, 1.0).astype(np.float32)
+    return X
+
+
 #: Rows, features and clusters of the tables of B14.
 B14 = {
     "pie": (2_856, 1_024, 68),

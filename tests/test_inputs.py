@@ -644,18 +644,6 @@ def test_every_form_of_a_selector():
     np.testing.assert_array_equal(own.landmarks_, X[:20])
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "k", "expected"),
-    [(400, 4, 40), (401, 4, 41), (50, 40, 45), (10, 10, 10), (30, 1, 6)],
-)
-def test_auto_landmarks(n_rows, k, expected):
-    # max(k, min(ceil(sqrt(nk)), 2000)), at most n.
-    rows = np.random.default_rng(0).normal(size=(n_rows, 2))
-    model = NystromKMeans(k, n_init=1, random_state=0).fit(rows)
-    assert model.dual_coef_.shape == (expected, k)
-    assert len(model.landmarks_) == expected
-
-
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
 @both
 def test_fitted_attributes_have_their_shapes(estimator, make):

@@ -234,7 +234,7 @@ class BlockEngine:
         empty = list(np.flatnonzero(counts == 0.0))
         candidates = self._costliest(labels, centers, 64 + 4 * len(empty))
         weights = self.rows.weights
-        b = self._coordinates_of(candidates)
+        b = self.coordinates_of(candidates)
         # The part of φ(x) outside the span no centre can reach: leave it out.
         lengths = np.einsum("ij,ji->i", b, self.space.coefficients(b))
         own = labels[candidates]
@@ -298,10 +298,10 @@ class BlockEngine:
 
     def centers_at(self, indices: Array) -> Centers:
         """Return centres at the projections of these rows, of shape (restarts, k)."""
-        flat = self._coordinates_of(indices.ravel())
+        flat = self.coordinates_of(indices.ravel())
         return self.centers_of_means(flat.reshape(*indices.shape, -1))
 
-    def _coordinates_of(self, indices: Array) -> Array:
+    def coordinates_of(self, indices: Array) -> Array:
         """Return the coordinates of a few rows, dense and in float64."""
         b = dense(self.space.coordinates(self.rows.take(indices)))
         return b.astype(np.float64)

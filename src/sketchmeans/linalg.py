@@ -100,7 +100,11 @@ class EigenInverse:
 
 
 def pseudo_inverse(
-    K: Array, *, dtype: npt.DTypeLike = np.float64, rank: int | None = None
+    K: Array,
+    *,
+    dtype: npt.DTypeLike = np.float64,
+    rank: int | None = None,
+    margin: float = 1.0,
 ) -> PseudoInverse:
     """Return the truncated inverse of a positive semi-definite matrix.
 
@@ -115,6 +119,8 @@ def pseudo_inverse(
         The type of the kernel blocks that ``M`` will multiply.
     rank : int, optional
         Keep at most this many of the largest eigenvalues.
+    margin : float, default=1
+        Cut at this many times the noise.
 
     Examples
     --------
@@ -125,7 +131,7 @@ def pseudo_inverse(
     2
     """
     n = len(K)
-    cut = relative_cut(n, dtype)
+    cut = margin * relative_cut(n, dtype)
     if rank is None or rank >= n:
         factor = _well_conditioned_cholesky(K, cut)
         if factor is not None:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.kernels import Kernel, Precomputed, as_kernel
-from sketchmeans.landmarks import Landmarks, as_selector, read_landmarks
+from sketchmeans.landmarks import Landmarks, chosen_landmarks
 from sketchmeans.linalg import Array
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
@@ -383,21 +383,14 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self, rows: Rows, kernel: Kernel, rng: np.random.Generator
     ) -> Landmarks:
         """Return the landmarks, chosen or given."""
-        n = len(rows)
-        if isinstance(self.landmarks, str) or hasattr(self.landmarks, "select"):
-            m = min(_AUTO_LANDMARKS, n)
-            if not is_auto(self.n_landmarks):
-                m = int(self.n_landmarks)
-            if m > n:
-                raise ValueError(f"n_landmarks={m} should be <= n_samples={n}.")
-            return as_selector(self.landmarks).select(rows, kernel, m, rng)
-        landmarks = read_landmarks(self.landmarks, rows, kernel)
-        if not is_auto(self.n_landmarks) and self.n_landmarks != len(landmarks):
-            raise ValueError(
-                f"n_landmarks={self.n_landmarks} should be 'auto' or the number of "
-                f"given landmarks, {len(landmarks)}."
-            )
-        return landmarks
+        return chosen_landmarks(
+            self.landmarks,
+            self.n_landmarks,
+            rows,
+            kernel,
+            rng,
+            lambda: min(_AUTO_LANDMARKS, len(rows)),
+        )
 
     def _check_memory(self, rows: Rows, space: LandmarkSpace) -> None:
         m, d, size = space.n_coordinates, rows.n_features, rows.dtype.itemsize

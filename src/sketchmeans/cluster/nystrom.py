@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import ceil, sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -14,10 +13,10 @@ from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster.kernel import KernelClusterer
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.landmarks import (
+    LandmarkPath,
     Landmarks,
-    LandmarkSelector,
-    as_selector,
-    read_landmarks,
+    chosen_landmarks,
+    grown,
 )
 from sketchmeans.lloyd import Centers
 from sketchmeans.memory import FIXED_NEED, format_bytes, memory_budget
@@ -43,9 +42,6 @@ from sketchmeans.validation import (
     check_option,
     is_auto,
 )
-
-#: ``n_landmarks="auto"`` never takes more than this.
-_AUTO_LANDMARKS = 2000
 
 
 class NystromKMeans(KernelClusterer):
@@ -75,7 +71,9 @@ class NystromKMeans(KernelClusterer):
     kernel_params : dict, optional
         More keyword arguments of the kernel.
     n_landmarks : int or "auto", default="auto"
-        Number of landmarks m; "auto" is √(nk), but at least k and at most 2,000 or n.
+        Number of landmarks m.  "auto" doubles it, from √(nk)/8 to at most 4√(nk) or
+        4,000, until a sample of the rows shows that twice as many would lower the cost
+        by less than 0.5%; see `landmark_path_`.
     landmarks : str, LandmarkSelector or array, default="uniform"
         How landmarks are chosen; or points (m, d), or row numbers (m,).
     reducer : str, transformer or None, default=None
@@ -131,6 +129,9 @@ class NystromKMeans(KernelClusterer):
         behind a reducer their reduced features.
     landmark_indices_ : ndarray of shape (m,) or None
         Their row numbers, if they are rows.
+    landmark_path_ : LandmarkPath or None
+        For ``n_landmarks="auto"`` the sizes that were tried with uniform landmarks,
+        and the cost and residual trace that they were estimated to have.
     dual_coef_ : ndarray of shape (m, k)
         Centroid j is ``Σ_i dual_coef_[i, j] φ(z_i)``.
     rank_ : int
@@ -222,7 +223,9 @@ class NystromKMeans(KernelClusterer):
         """
         self._check_params()
         generator = as_generator(self.random_state)
-        kernel_rng, landmark_rng, cluster_rng, sketch_rng = generator.spawn(4)
+        kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = generator.spawn(
+            5
+        )
         with Workers(self.n_jobs) as workers:
             original = self._training_rows(X, sample_weight, workers)
             start = read_start(self.init, len(original), self.n_clusters)
@@ -235,7 +238,7 @@ class NystromKMeans(KernelClusterer):
                     rows = reduced(reducer, original, names)
                 kernel = self._resolved_kernel(rows, kernel_rng)
             with progress.step("landmarks"):
-                landmarks = self._select(rows, kernel, landmark_rng)
+                landmarks, path = self._select(rows, kernel, landmark_rng, growth_rng)
                 diagonal = kernel.row_diagonal(rows) if is_given(kernel) else None
                 gram = (
                     given_matrix(rows, landmarks.indices) if is_given(kernel) else None
@@ -270,6 +273,7 @@ class NystromKMeans(KernelClusterer):
             progress.finish()
         self.landmarks_ = landmarks.points
         self.landmark_indices_ = landmarks.indices
+        self.landmark_path_ = path
         self.rank_ = rank
         self.reducer_ = reducer
         self._store_kernel(kernel, original, exemplars)
@@ -299,29 +303,24 @@ class NystromKMeans(KernelClusterer):
             check_integer("rank", self.rank)
 
     def _select(
-        self, rows: Rows, kernel: Kernel, rng: np.random.Generator
-    ) -> Landmarks:
-        """Return the landmarks, chosen or given."""
-        n, k = len(rows), self.n_clusters
-        if isinstance(self.landmarks, str) or hasattr(self.landmarks, "select"):
-            if is_auto(self.n_landmarks):
-                m = min(max(k, min(ceil(sqrt(n * k)), _AUTO_LANDMARKS)), n)
-            else:
-                m = int(self.n_landmarks)
-                if m > n:
-                    raise ValueError(f"n_landmarks={m} should be <= n_samples={n}.")
-            selector: LandmarkSelector = as_selector(self.landmarks)
-            return selector.select(rows, kernel, m, rng)
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        rng: np.random.Generator,
+        growth_rng: np.random.Generator,
+    ) -> tuple[Landmarks, LandmarkPath | None]:
+        """Return the landmarks, chosen or given, and how their number was found."""
+        path = None
+
+        def auto() -> int:
+            nonlocal path
+            path = grown(rows, kernel, self.n_clusters, growth_rng)
+            return path.chosen
+
         given = self.landmarks
         if isinstance(rows, ReducedRows) and np.ndim(given) == 2:
             given = rows.points(given)
-        landmarks = read_landmarks(given, rows, kernel)
-        if not is_auto(self.n_landmarks) and self.n_landmarks != len(landmarks):
-            raise ValueError(
-                f"n_landmarks={self.n_landmarks} should be 'auto' or the number of "
-                f"given landmarks, {len(landmarks)}."
-            )
-        return landmarks
+        return chosen_landmarks(given, self.n_landmarks, rows, kernel, rng, auto), path
 
     def _schedule(
         self, rows: Rows, space: LandmarkSpace, start: Start | Seeding

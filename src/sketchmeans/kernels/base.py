@@ -34,6 +34,9 @@ class Kernel(BaseEstimator):
     #: Whether every kernel matrix is positive semi-definite.
     positive_definite: bool = True
 
+    #: Whether no value is below zero.
+    nonnegative: bool = False
+
     #: Whether a block is computed in its own memory alone.
     in_place: bool = False
 

@@ -44,6 +44,7 @@ class RBF(Kernel):
     """
 
     in_place = True
+    nonnegative = True
     constant_diagonal = 1.0
     _distance = "sqeuclidean"
 
@@ -195,6 +196,7 @@ def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:
 class Laplacian(Kernel):
     """``k(x, z) = exp(−gamma ‖x − z‖₁)``."""
 
+    nonnegative = True
     constant_diagonal = 1.0
     _distance = "cityblock"
 

@@ -87,6 +87,8 @@ class Pairwise(Kernel):
 class Chi2(Pairwise):
     """``k(x, z) = exp(−gamma Σ (x − z)²/(x + z))`` on non-negative features."""
 
+    nonnegative = True
+
     def __init__(self, gamma: Gamma = "mean") -> None:
         self.gamma = gamma
 

@@ -117,6 +117,8 @@ class ArcCosine(Kernel):
     angle, has the kernel value 0.
     """
 
+    nonnegative = True
+
     def __init__(self, order: int = 1) -> None:
         self.order = order
 

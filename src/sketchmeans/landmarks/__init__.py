@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from sklearn.utils import check_array
-
-from sketchmeans.bandwidth import Gamma
-from sketchmeans.kernels import Kernel, Precomputed, as_kernel, warn_if_indefinite
 from sketchmeans.landmarks.base import Landmarks, LandmarkSelector
 from sketchmeans.landmarks.centroids import Centroids
+from sketchmeans.landmarks.choice import (
+    SELECTORS,
+    as_selector,
+    chosen_landmarks,
+    select_landmarks,
+)
 from sketchmeans.landmarks.diagonal import ColumnNorm, Diagonal
 from sketchmeans.landmarks.dpp import KDPP
 from sketchmeans.landmarks.given import read_landmarks
+from sketchmeans.landmarks.growth import LandmarkPath, grown
 from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
 from sketchmeans.landmarks.leverage import BottomUp, Leverage, RidgeLeverage
 from sketchmeans.landmarks.pivots import Cholesky, Greedy, RandomCholesky
 from sketchmeans.landmarks.uniform import Uniform
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import as_rows
-from sketchmeans.validation import as_generator, check_integer, check_weights
 
 __all__ = [
     "KDPP",
@@ -32,6 +29,7 @@ __all__ = [
     "Diagonal",
     "Greedy",
     "KernelKMeansPlusPlus",
+    "LandmarkPath",
     "LandmarkSelector",
     "Landmarks",
     "Leverage",
@@ -39,129 +37,8 @@ __all__ = [
     "RidgeLeverage",
     "Uniform",
     "as_selector",
+    "chosen_landmarks",
+    "grown",
     "read_landmarks",
     "select_landmarks",
 ]
-
-SELECTORS: dict[str, Callable[[], LandmarkSelector]] = {
-    "uniform": Uniform,
-    "diagonal": Diagonal,
-    "column-norm": ColumnNorm,
-    "leverage": Leverage,
-    "ridge-leverage": RidgeLeverage,
-    "bless": BottomUp,
-    "kmeans++": KernelKMeansPlusPlus,
-    "kmeans": Centroids,
-    "k-dpp": KDPP,
-    "greedy": Greedy,
-    "cholesky": Cholesky,
-    "rpcholesky": RandomCholesky,
-}
-
-
-def as_selector(landmarks: str | LandmarkSelector) -> LandmarkSelector:
-    """Return the selector that a user's `landmarks` stands for."""
-    selector = _known_selector(landmarks)
-    if selector is None:
-        raise ValueError(
-            f"landmarks={landmarks!r} should be one of {sorted(SELECTORS)}, a selector "
-            "object, or an array: points (m, d) or row numbers (m,)."
-        )
-    return selector
-
-
-def _known_selector(value: Any) -> LandmarkSelector | None:
-    if isinstance(value, str):
-        return SELECTORS[value]() if value in SELECTORS else None
-    return value if hasattr(value, "select") else None
-
-
-def select_landmarks(
-    X: Any,
-    n_landmarks: int,
-    method: str | LandmarkSelector = "uniform",
-    *,
-    kernel: str | Kernel | Callable[..., float] = "rbf",
-    gamma: Gamma = "mean",
-    degree: float = 3,
-    coef0: float = 1,
-    kernel_params: Mapping[str, Any] | None = None,
-    sample_weight: Any = None,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-) -> Landmarks:
-    """Choose landmarks: the points that stand for all rows in a Nyström approximation.
-
-    `NystromKMeans` with the same kernel, weights and `random_state` has the same
-    landmarks.
-
-    Parameters
-    ----------
-    X : array-like, memory map or sparse matrix of shape (n, d)
-        With ``kernel="precomputed"``: the n × n kernel matrix.
-    n_landmarks : int
-        Number of landmarks m, at most n.  Where rows repeat, fewer may be found, with
-        a warning: no value is a landmark twice, unless the method draws with
-        replacement.
-    method : str or LandmarkSelector, default="uniform"
-        A name in `SELECTORS`, or a selector object with parameters of its own.
-    kernel, gamma, degree, coef0, kernel_params
-        The kernel, as in `NystromKMeans`.
-    sample_weight : array-like of shape (n,), optional
-        A row of weight 3 counts as three rows; one of weight 0 is never chosen.
-    n_jobs : int or None, default=None
-        Threads; it never changes the result.
-    random_state : int, Generator, RandomState or None, default=None
-
-    Returns
-    -------
-    landmarks : Landmarks
-        Points, row numbers and, where the method has them, importance weights, the
-        scores of all rows and the effective dimension.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sketchmeans.landmarks import select_landmarks
-    >>> X = np.random.default_rng(0).normal(size=(500, 3))
-    >>> select_landmarks(X, 20, "ridge-leverage", random_state=0).points.shape
-    (20, 3)
-    """
-    selector = _known_selector(method)
-    if selector is None:
-        raise ValueError(
-            f"method={method!r} should be one of {sorted(SELECTORS)} or a selector "
-            "object."
-        )
-    size = check_integer("n_landmarks", n_landmarks)
-    kernel_rng, landmark_rng = as_generator(random_state).spawn(2)
-    X = check_array(
-        X,
-        accept_sparse="csr",
-        dtype="numeric",
-        ensure_all_finite=False,
-        accept_large_sparse=True,
-        input_name="X",
-    )
-    if size > X.shape[0]:
-        raise ValueError(f"n_landmarks={size} should be <= n_samples={X.shape[0]}.")
-    with Workers(n_jobs) as workers:
-        rows = as_rows(X, workers, check_weights(sample_weight, X.shape[0]))
-        chosen = as_kernel(
-            kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            kernel_params=kernel_params,
-        )
-        if isinstance(chosen, Precomputed):
-            if X.shape[0] != X.shape[1]:
-                raise ValueError(
-                    f"X.shape={X.shape} should be square with kernel='precomputed': "
-                    "k(X, X) of the rows."
-                )
-        else:
-            rows.survey()  # finds every value that is not finite
-        warn_if_indefinite(chosen)
-        resolved = chosen.resolved(rows, kernel_rng)
-        return selector.select(rows, resolved, size, landmark_rng)

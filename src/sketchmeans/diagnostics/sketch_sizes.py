@@ -1,20 +1,22 @@
-"""Numbers that say how good a fit or a plan is."""
+"""How many sketched features the theorems of B14 ask for."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import ClassVar
 
+from sketchmeans.diagnostics.base import Report, shown
+from sketchmeans.diagnostics.checks import check_below
 from sketchmeans.svd import range_width
-from sketchmeans.validation import check_integer, check_number, check_option
+from sketchmeans.validation import check_integer, check_option
 
 #: δ with which B14 proves its theorems.
 _PAPER_DELTA = 0.01
 
 
-@dataclass(frozen=True)
-class SketchSize:
+@dataclass(frozen=True, repr=False)
+class SketchSize(Report):
     """The number of features for which a theorem of B14 holds.
 
     Attributes
@@ -45,6 +47,7 @@ class SketchSize:
     svd_width: int | None
     factor: float
     probability: float
+    _shown_properties: ClassVar[tuple[str, ...]] = ("reduces", "note")
 
     @property
     def reduces(self) -> bool | None:
@@ -64,26 +67,22 @@ class SketchSize:
             "cluster do well in practice."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all values by name, for tables and JSON."""
-        return asdict(self) | {"reduces": self.reduces, "note": self.note}
-
-    def __repr__(self) -> str:
-        lines = [
+    def _title(self) -> str:
+        return (
             f"SketchSize: B14 Theorem {self.theorem} ({self.method}), "
-            f"n_clusters={self.n_clusters}, eps={self.eps:g}, delta={self.delta:g}",
-            f"  n_components   {self.n_components:,}",
-        ]
-        if self.svd_width is not None:
-            lines.append(f"  svd_width      {self.svd_width:,}")
-        lines.append(
-            f"  guarantee      cost <= {self.factor:.4g} x optimum with probability "
-            f">= {self.probability:.3g}"
+            f"n_clusters={self.n_clusters}, eps={self.eps:g}, delta={self.delta:g}"
         )
+
+    def _lines(self) -> list[tuple[str, str]]:
+        lines = [("n_components", shown(self.n_components))]
+        if self.svd_width is not None:
+            lines.append(("svd_width", shown(self.svd_width)))
+        guarantee = f"cost <= {self.factor:.4g} x optimum with probability "
+        lines.append(("guarantee", guarantee + f">= {self.probability:.3g}"))
         if self.reduces is not None:
             verdict = "fewer" if self.reduces else "not fewer"
-            lines.append(f"  {verdict} than n_features={self.n_features:,}")
-        return "\n".join([*lines, f"  {self.note}"])
+            lines.append(("", f"{verdict} than n_features={self.n_features:,}"))
+        return [*lines, ("", self.note)]
 
 
 def sketch_size(
@@ -136,8 +135,8 @@ def sketch_size(
     if n_features is not None:
         check_integer("n_features", n_features)
     theorem, largest_eps, largest_delta = _THEOREMS[method]
-    eps = _check_below("eps", eps, largest_eps)
-    delta = _check_below("delta", delta, largest_delta)
+    eps = check_below("eps", eps, largest_eps)
+    delta = check_below("delta", delta, largest_delta)
     size = theorem(k, eps, delta)
     return SketchSize(
         method=method,
@@ -187,10 +186,3 @@ _THEOREMS = {
     "projection": (_theorem_12, 1 / 3, 0.25),
     "svd": (_theorem_13, 1.0, 1.0),
 }
-
-
-def _check_below(name: str, value: Any, limit: float) -> float:
-    """Return a number between 0 and the limit, both excluded."""
-    if 0.0 < check_number(name, value) < limit:
-        return float(value)
-    raise ValueError(f"{name}={value!r} should be > 0 and < {limit:g}.")

@@ -1,0 +1,51 @@
+"""Numbers that say how good a fit or a plan is.
+
+Before a fit: how fast the spectrum decays, its effective dimension, and how many
+landmarks or sketched features the theory asks for.  After it: whether the landmarks
+preserve the kernel matrix, the cost on new rows, and the agreement with known classes.
+"""
+
+from __future__ import annotations
+
+from sketchmeans.diagnostics.agreement import (
+    adjusted_rand_score,
+    clustering_accuracy,
+    normalized_mutual_info_score,
+)
+from sketchmeans.diagnostics.budget import LandmarkBudget, landmark_budget
+from sketchmeans.diagnostics.certificate import Certificate, certificate
+from sketchmeans.diagnostics.decay import SpectrumDecay, spectrum_decay
+from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
+from sketchmeans.diagnostics.preserving import is_gamma_preserving, preserved_gamma
+from sketchmeans.diagnostics.risk import Risk, risk
+from sketchmeans.diagnostics.sketch_sizes import SketchSize, sketch_size
+from sketchmeans.diagnostics.spectrum import (
+    EffectiveDimension,
+    RidgeLeverageScores,
+    effective_dimension,
+    ridge_leverage_scores,
+)
+
+__all__ = [
+    "Certificate",
+    "EffectiveDimension",
+    "LandmarkBudget",
+    "RidgeLeverageScores",
+    "Risk",
+    "SketchSize",
+    "SpectrumDecay",
+    "adjusted_rand_score",
+    "bandwidth_path",
+    "certificate",
+    "cluster_count_path",
+    "clustering_accuracy",
+    "effective_dimension",
+    "is_gamma_preserving",
+    "landmark_budget",
+    "normalized_mutual_info_score",
+    "preserved_gamma",
+    "ridge_leverage_scores",
+    "risk",
+    "sketch_size",
+    "spectrum_decay",
+]

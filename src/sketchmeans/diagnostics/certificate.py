@@ -1,0 +1,283 @@
+"""How far a partition can be from the best one: certified lower bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from sketchmeans.blocks import BlockEngine
+from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.diagnostics.base import Report
+from sketchmeans.diagnostics.checks import check_below
+from sketchmeans.diagnostics.spectral_bounds import (
+    Moments,
+    kernel_moments,
+    linear_moments,
+    subsample_bounds,
+)
+from sketchmeans.kernels import Kernel, Linear, is_given
+from sketchmeans.linalg import Array
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Block, Rows, as_rows
+from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.validation import (
+    as_generator,
+    check_integer,
+    check_option,
+    check_weights,
+    validated,
+)
+
+#: Landmarks for a model that has none of its own.
+_LANDMARKS = 1_000
+#: Subsamples, and rows of each: a share of all, between two limits.
+_SUBSAMPLES, _SUBSAMPLE_SHARE, _LEAST_ROWS, _MOST_ROWS = 4, 0.125, 200, 2_000
+
+Model = KernelKMeans | NystromKMeans | SketchedKMeans
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate(Report):
+    """A lower bound on the optimal cost, and so on how far a fit is from it.
+
+    Attributes
+    ----------
+    method : str
+    lower_bound : float
+        No k centres have a lower cost ``W`` on these rows.
+    cost : float
+        ``W`` of the model's centres on these rows.
+    residual_trace : float or None
+        ``tr(K − K̃)/n``: what the landmarks leave out, and with it the bound.
+    confidence : float
+        Probability with which the bound holds; 1 where no chance is involved.
+    n_landmarks : int or None
+        Landmarks behind the bound.
+    """
+
+    method: str
+    lower_bound: float
+    cost: float
+    residual_trace: float | None
+    confidence: float
+    n_landmarks: int | None = None
+    _shown_properties: ClassVar[tuple[str, ...]] = ("ratio",)
+
+    @property
+    def ratio(self) -> float:
+        """The cost is at most this many times the optimal cost."""
+        if self.lower_bound > 0.0:
+            return self.cost / self.lower_bound
+        return float("inf") if self.cost > 0.0 else 1.0
+
+
+def certificate(
+    model: Model,
+    X: Any,
+    method: str = "nystrom",
+    n_landmarks: int | None = None,
+    confidence: float = 0.95,
+    *,
+    sample_weight: Any = None,
+    n_subsamples: int = _SUBSAMPLES,
+    subsample_size: int | None = None,
+    random_state: Any = None,
+) -> Certificate:
+    """Bound the optimal cost of kernel k-means on `X` from below.
+
+    **Any partition is a projection.**  The cost of a partition is
+    ``n W = tr(K) − tr(P K)``, where P projects onto the span of the clusters'
+    indicator vectors: the vector of ones and at most k − 1 directions more.  With the
+    centring ``H = I − 11ᵀ/n`` this is ``tr(HKH) − tr(P'HKH)`` with P' of rank k − 1, so
+    by Ky Fan's theorem
+
+        n W_opt ≥ tr(HKH) − λ_1(HKH) − ... − λ_{k−1}(HKH).
+
+    The right-hand side is the least sum of squared distances to an affine subspace of
+    dimension k − 1, and does not fall when a positive semi-definite matrix is added to
+    K.  Weights enter as ``D^½KD^½``, with √w in place of 1.
+
+    **method="nystrom"**: with the Nyström approximation K̃ in place of K, as
+    ``K − K̃ ⪰ 0``.  Certain, up to rounding: values in the float type of the rows are
+    summed in float64, eigen-directions of ``k(Z, Z)`` that drown in rounding are left
+    out (which only lowers the bound), and what rounding may have added is taken off:
+    16 roundings of each kernel value, carried through ``k(Z, Z)^{-1/2}``.  It rises as
+    landmarks are added to a set.  One pass of n·m·(d + m).
+
+    **method="subsample"**: for rows S drawn at random with replacement,
+    ``E W_opt(S) ≤ W_opt``, because the best centres of all rows are some centres for S.
+    So the mean of the spectral bounds of some subsamples, minus a margin, is a lower
+    bound.  To exchange one of the N rows drawn moves the mean by at most D/N, where D
+    is the squared diameter of the rows in feature space, as an optimal affine subspace
+    contains the mean of the rows.  By McDiarmid's inequality the margin
+    ``D √(ln(1/(1 − confidence))/(2N))`` suffices.  D is at most 2 max k(x, x) for
+    kernels without negative values, else 4 max k(x, x).  One pass for the cost.
+
+    For `SketchedKMeans` both are about plain k-means on all features, and "nystrom"
+    has the exact eigenvalues of the covariance, without landmarks, in n·d·min(n, d).
+
+    Parameters
+    ----------
+    model : KernelKMeans, NystromKMeans or SketchedKMeans
+        Fitted.  Behind a reducer the bound is about the reduced rows.
+    X : array-like or sparse matrix of shape (n, d)
+        As a rule the rows of the fit.  With ``kernel="precomputed"``: the n × n kernel
+        matrix of the fit.
+    method : {"nystrom", "subsample"}, default="nystrom"
+    n_landmarks : int, optional
+        For "nystrom": landmarks of the bound.  None takes those of the model, or 1,000
+        rows for `KernelKMeans`; more than the model has are rows of `X`.
+    confidence : float, default=0.95
+        For "subsample".
+    sample_weight : array-like of shape (n,), optional
+        A row of weight 3 counts as three rows.
+    n_subsamples : int, default=4
+        For "subsample".
+    subsample_size : int, optional
+        Rows of each subsample, at most n.  None takes n/8, but at least 200 and at most
+        2,000, so that the bound takes less time than the fit.
+    random_state : int, Generator, RandomState or None, default=None
+        Draws the subsamples and additional landmarks.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sketchmeans import NystromKMeans
+    >>> X = load_digits().data
+    >>> model = NystromKMeans(10, n_landmarks=300, random_state=0).fit(X)
+    >>> found = certificate(model, X)
+    >>> found.lower_bound < found.cost < 2 * found.lower_bound
+    True
+    """
+    check_option("method", method, ("nystrom", "subsample"))
+    confidence = check_below("confidence", confidence)
+    check_integer("n_subsamples", n_subsamples)
+    if subsample_size is not None:
+        check_integer("subsample_size", subsample_size, low=2)
+    if not isinstance(model, KernelKMeans | NystromKMeans | SketchedKMeans):
+        raise ValueError(
+            f"model={model!r} should be a fitted KernelKMeans, NystromKMeans or "
+            "SketchedKMeans."
+        )
+    check_is_fitted(model, "cluster_sizes_")
+    rng = as_generator(random_state)
+    X = validated(model, X, reset=False)
+    with Workers(model.n_jobs) as workers:
+        weights = check_weights(sample_weight, X.shape[0])
+        rows = model._view(as_rows(X, workers, weights))
+        kernel = _kernel(model, rows)
+        cost, k = _cost(model, rows, kernel), model.n_clusters
+        if method == "subsample":
+            n = len(rows)
+            size = subsample_size or max(int(_SUBSAMPLE_SHARE * n), _LEAST_ROWS)
+            limit = n if subsample_size else min(_MOST_ROWS, n)
+            bound = subsample_bounds(
+                rows,
+                kernel,
+                [k],
+                n_subsamples,
+                min(size, limit),
+                confidence,
+                rng,
+            )[0]
+            return Certificate(method, float(bound), cost, None, confidence)
+        moments = _moments(model, rows, kernel, n_landmarks, rng)
+    total = rows.total_weight
+    return Certificate(
+        method,
+        moments.lower_bound(k) / total,
+        cost,
+        moments.residual / total,
+        1.0,
+        moments.n_landmarks,
+    )
+
+
+def _kernel(model: Model, rows: Rows) -> Kernel:
+    if isinstance(model, SketchedKMeans):
+        return Linear()
+    kernel = model.kernel_
+    if not kernel.positive_definite:
+        raise ValueError(
+            f"kernel={kernel!r} should be positive semi-definite: there is no "
+            "certificate for any other."
+        )
+    if is_given(kernel) and len(rows) != rows.n_features:
+        raise ValueError(
+            f"X.shape={rows.X.shape} should be ({rows.n_features}, {rows.n_features}) "
+            "with kernel='precomputed': the kernel matrix of the fit."
+        )
+    return kernel
+
+
+def _cost(model: Model, rows: Rows, kernel: Kernel) -> float:
+    """Return ``W`` of the model's centres."""
+    space = model._space(rows)
+    if is_given(kernel) and not isinstance(model, SketchedKMeans):
+        space = LandmarkSpace(
+            kernel,
+            model._span_points(),
+            rows.dtype,
+            rows.workers,
+            diagonal=kernel.row_diagonal(rows),
+        )
+    engine = BlockEngine(rows, space)
+    nearest = [block.min(axis=1) for block in engine.distances(model._centers())]
+    costs = np.concatenate(nearest).astype(np.float64)
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    return float(weights @ costs) / rows.total_weight
+
+
+def _moments(
+    model: Model,
+    rows: Rows,
+    kernel: Kernel,
+    n_landmarks: int | None,
+    rng: np.random.Generator,
+) -> Moments:
+    if n_landmarks is not None:
+        check_integer("n_landmarks", n_landmarks)
+    if isinstance(model, SketchedKMeans):
+        if n_landmarks is not None:
+            raise ValueError(
+                f"n_landmarks={n_landmarks} should be None for SketchedKMeans: its "
+                "bound needs no landmarks."
+            )
+        return linear_moments(rows)
+    points = _landmarks(model, rows, kernel, n_landmarks, rng)
+    return kernel_moments(rows, kernel, points)
+
+
+def _landmarks(
+    model: KernelKMeans | NystromKMeans,
+    rows: Rows,
+    kernel: Kernel,
+    n_landmarks: int | None,
+    rng: np.random.Generator,
+) -> Block:
+    """Return the model's landmarks, and rows in random order after them."""
+    own = model.landmarks_ if isinstance(model, NystromKMeans) else None
+    n_own = 0 if own is None else int(own.shape[0])
+    wanted = n_landmarks or n_own or min(_LANDMARKS, len(rows))
+    more = wanted - n_own
+    if own is not None and more <= 0:
+        return own[:wanted]
+    if more > len(rows):
+        raise ValueError(
+            f"n_landmarks={wanted} should be <= {n_own + len(rows)}: those of the "
+            "model, and all rows."
+        )
+    order = rng.permutation(len(rows))
+    if is_given(kernel) and own is not None:  # no row twice: columns are numbers
+        order = order[~np.isin(order, own.ravel())]
+    drawn = kernel.points(rows, order[:more])
+    if own is None:
+        return drawn
+    if sparse.issparse(own) or sparse.issparse(drawn):
+        return sparse.vstack([own, drawn], format="csr")
+    both: Array = np.concatenate([own, drawn])
+    return both

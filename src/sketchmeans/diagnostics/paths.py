@@ -1,0 +1,314 @@
+"""What other bandwidths and other numbers of clusters would give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from math import ceil, sqrt
+from typing import Any
+
+import numpy as np
+
+from sketchmeans.bandwidth import Gamma
+from sketchmeans.blocks import BlockEngine
+from sketchmeans.diagnostics.agreement import adjusted_rand_score
+from sketchmeans.diagnostics.checks import check_below, check_positive
+from sketchmeans.diagnostics.problem import KernelLike, Problem, opened
+from sketchmeans.diagnostics.spectral_bounds import subsample_bounds
+from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.landmarks.base import successive_draws
+from sketchmeans.linalg import Array
+from sketchmeans.lloyd import lloyd
+from sketchmeans.progressive import KernelDistances
+from sketchmeans.rows import Rows
+from sketchmeans.seeding import KMeansPlusPlus
+from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.validation import check_integer
+
+#: Restarts of each fit, and what ends them.
+_RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3
+#: Rows whose spectrum gives the effective dimension.
+_SPECTRUM_ROWS = 1_000
+#: Kernel values of a subsample are always stored.
+_STORE = 2**62
+
+#: Columns of equal length, by name.
+Table = dict[str, Array]
+
+
+def bandwidth_path(
+    X: Any,
+    gammas: Sequence[float],
+    n_clusters: int,
+    *,
+    kernel: KernelLike = "rbf",
+    kernel_params: Mapping[str, Any] | None = None,
+    n_subsamples: int = 3,
+    subsample_size: int = 4_000,
+    confidence: float = 0.95,
+    sample_weight: Any = None,
+    as_frame: bool = False,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Any:
+    """Compare bandwidths on subsamples, so that a person can choose.
+
+    A good bandwidth has a low certified ratio, clusters that are stable, and an
+    effective dimension above k but far below n: where it is near 1 all rows look the
+    same, where it is near n no two rows do.  Costs of different bandwidths are in
+    different units and not to be compared.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    gammas : sequence of float
+        Bandwidths.
+    n_clusters : int
+    kernel : str, callable or Kernel, default="rbf"
+        One that has a bandwidth.
+    kernel_params : dict, optional
+    n_subsamples, subsample_size : int, default=3 and 4,000
+        Independent subsamples, each of which is clustered.
+    confidence : float, default=0.95
+        Of each lower bound.
+    sample_weight : array-like of shape (n,), optional
+    as_frame : bool, default=False
+        Return a pandas DataFrame.
+    n_jobs : int or None, default=None
+    random_state : int, Generator, RandomState or None, default=None
+
+    Returns
+    -------
+    table : dict of ndarray or DataFrame
+        - "gamma";
+        - "cost": ``W`` on rows that were not clustered, the mean over subsamples;
+        - "lower_bound", "ratio": the certificate "subsample", see `certificate`;
+        - "effective_dimension": ``Tr K(K + √n I)⁻¹``, from a subsample;
+        - "stability": adjusted Rand index between the labels that two subsamples give
+          to the same new rows, the mean over pairs.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().data
+    >>> table = bandwidth_path(X, [1e-4, 1e-3], 10, random_state=0)
+    >>> table["effective_dimension"].round()
+    array([ 7., 29.])
+    """
+    k = check_integer("n_clusters", n_clusters)
+    if not len(gammas):
+        raise ValueError(f"gammas={gammas!r} should have at least one bandwidth.")
+    columns = []
+    for gamma in gammas:
+        with opened(
+            X,
+            kernel,
+            gamma=check_positive("gammas", gamma),
+            kernel_params=kernel_params,
+            sample_weight=sample_weight,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        ) as problem:
+            if not hasattr(problem.kernel, "gamma"):
+                raise ValueError(f"kernel={kernel!r} should have a bandwidth.")
+            study = _Study(problem, [k], n_subsamples, subsample_size, confidence)
+            found = study.table()
+            columns.append(
+                {
+                    "gamma": gamma,
+                    **{name: values[0] for name, values in found.items()},
+                    "effective_dimension": study.effective_dimension(),
+                }
+            )
+    order = "gamma", "cost", "lower_bound", "ratio", "effective_dimension", "stability"
+    return _framed(
+        {name: np.array([c[name] for c in columns]) for name in order}, as_frame
+    )
+
+
+def cluster_count_path(
+    X: Any,
+    ks: Sequence[int],
+    *,
+    kernel: KernelLike = "rbf",
+    gamma: Gamma = "mean",
+    kernel_params: Mapping[str, Any] | None = None,
+    n_subsamples: int = 3,
+    subsample_size: int = 4_000,
+    confidence: float = 0.95,
+    sample_weight: Any = None,
+    as_frame: bool = False,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Any:
+    """Compare numbers of clusters on subsamples, so that a person can choose.
+
+    Kernel values and spectra are computed once for all k.  The cost always falls with
+    k; a k after which stability drops, or before which the ratio does, is a good one.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    ks : sequence of int
+        Numbers of clusters.
+    kernel, gamma, kernel_params
+        The kernel, as in `NystromKMeans`.
+    n_subsamples, subsample_size : int, default=3 and 4,000
+        Independent subsamples, each of which is clustered.
+    confidence : float, default=0.95
+        Of each lower bound.
+    sample_weight : array-like of shape (n,), optional
+    as_frame : bool, default=False
+        Return a pandas DataFrame.
+    n_jobs : int or None, default=None
+    random_state : int, Generator, RandomState or None, default=None
+
+    Returns
+    -------
+    table : dict of ndarray or DataFrame
+        "n_clusters", "cost", "lower_bound", "ratio" and "stability", as in
+        `bandwidth_path`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> X, _ = make_blobs(1200, 3, centers=4, cluster_std=0.6, random_state=3)
+    >>> table = cluster_count_path(X, [4, 5, 7], random_state=0)
+    >>> int(table["n_clusters"][table["stability"].argmax()])
+    4
+    """
+    if not len(ks):
+        raise ValueError(f"ks={ks!r} should have at least one number of clusters.")
+    counts = [check_integer("ks", k) for k in ks]
+    with opened(
+        X,
+        kernel,
+        gamma=gamma,
+        kernel_params=kernel_params,
+        sample_weight=sample_weight,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    ) as problem:
+        study = _Study(problem, counts, n_subsamples, subsample_size, confidence)
+        return _framed({"n_clusters": np.array(counts), **study.table()}, as_frame)
+
+
+class _Study:
+    """Fits of several k on several subsamples, judged on rows of their own."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        ks: Sequence[int],
+        n_subsamples: int,
+        subsample_size: int,
+        confidence: float,
+    ) -> None:
+        check_integer("n_subsamples", n_subsamples, low=2)
+        check_integer("subsample_size", subsample_size, low=2)
+        self._confidence = check_below("confidence", confidence)
+        rows = problem.rows
+        if is_given(problem.kernel):
+            raise ValueError(
+                "kernel='precomputed' should be another kernel: its rows cannot be "
+                "predicted from a subsample."
+            )
+        self._size = min(subsample_size, len(rows))
+        if max(ks) > self._size:
+            raise ValueError(
+                f"n_clusters={max(ks)} should be <= {self._size}, the rows of a "
+                "subsample."
+            )
+        # float32 is enough to compare: what `opened` widens for differences.
+        self._rows = Rows(rows.X, rows.workers, rows.weights)
+        self._kernel, self._ks = problem.kernel, ks
+        self._n_subsamples = n_subsamples
+        judge_rng, bound_rng, self._spectrum_rng, *fit_rngs = problem.rng.spawn(
+            3 + n_subsamples
+        )
+        self._bound_rng, self._fit_rngs = bound_rng, fit_rngs
+        self._judge = self._drawn(judge_rng, self._size)
+
+    def table(self) -> Table:
+        """Return cost, lower bound, ratio and stability for each k."""
+        fits = [self._fits(rng) for rng in self._fit_rngs]
+        costs = np.mean([[cost for cost, _ in fit] for fit in fits], axis=0)
+        stability = [
+            np.mean(
+                [
+                    adjusted_rand_score(a[i][1], b[i][1])
+                    for a, b in combinations(fits, 2)
+                ]
+            )
+            for i in range(len(self._ks))
+        ]
+        bounds = subsample_bounds(
+            self._rows,
+            self._kernel,
+            self._ks,
+            self._n_subsamples,
+            min(self._size, 2_000),
+            self._confidence,
+            self._bound_rng,
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(costs > 0.0, costs / bounds, 1.0)
+        return {
+            "cost": costs,
+            "lower_bound": bounds,
+            "ratio": ratios,
+            "stability": np.array(stability),
+        }
+
+    def _drawn(self, rng: np.random.Generator, size: int) -> Rows:
+        rows = self._rows
+        share = None if rows.weights is None else rows.weights / rows.total_weight
+        numbers = rng.choice(len(rows), size, replace=share is not None, p=share)
+        return rows.subset(numbers, None)
+
+    def _fits(self, rng: np.random.Generator) -> list[tuple[float, Array]]:
+        """Return cost and labels of the judge's rows, for each k."""
+        sample, kernel = self._drawn(rng, self._size), self._kernel
+        m = min(max(max(self._ks), ceil(sqrt(self._size * max(self._ks)))), self._size)
+        points = kernel.points(sample, successive_draws(sample, m, rng))
+        space = LandmarkSpace(kernel, points, sample.dtype, sample.workers)
+        engine = BlockEngine(sample, space, _STORE)
+        judge = BlockEngine(self._judge, space, _STORE)
+        distances, ones = KernelDistances(kernel)(sample), np.ones(len(sample))
+        found = []
+        for k in self._ks:
+            seeds = KMeansPlusPlus().seed(distances, ones, k, rng.spawn(_RESTARTS))
+            fresh = engine.leading(len(sample))  # the same kernel values, no bounds
+            results = lloyd(
+                fresh, fresh.centers_at(seeds), max_iter=_MAX_ITER, tol=_TOL
+            )
+            best = min(results, key=lambda result: result.cost)
+            near = np.concatenate(list(judge.distances(best.centers)))
+            found.append((float(near.min(axis=1).mean()), near.argmin(axis=1)))
+        return found
+
+    def effective_dimension(self) -> float:
+        """Return ``Tr K(K + √n I)⁻¹`` of all rows, from the spectrum of a few."""
+        sample = self._drawn(self._spectrum_rng, min(_SPECTRUM_ROWS, self._size))
+        K = _matrix(sample, self._kernel)
+        total = self._rows.total_weight
+        values = np.maximum(np.linalg.eigvalsh(K), 0.0) * (total / len(sample))
+        return float((values / (values + sqrt(total))).sum())
+
+
+def _matrix(rows: Rows, kernel: Kernel) -> Array:
+    points = kernel.points(rows, np.arange(len(rows)))
+    K = kernel.against(points, np.float64, rows.workers)(rows.block(0, len(rows)))
+    return np.asarray(0.5 * (K + K.T))
+
+
+def _framed(table: Table, as_frame: bool) -> Any:
+    if not as_frame:
+        return table
+    try:
+        import pandas as pd  # type: ignore[import-untyped]
+    except ImportError:  # pragma: no cover - tests have pandas
+        raise ImportError(
+            "as_frame=True needs pandas, which is not installed."
+        ) from None
+    return pd.DataFrame(table)

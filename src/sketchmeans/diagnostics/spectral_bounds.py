@@ -1,0 +1,228 @@
+"""Spectral lower bounds on the cost of any partition into k clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import eigsh
+
+from sketchmeans.kernels import Kernel, Linear, is_given, squared_norms, toarray
+from sketchmeans.linalg import Array, pseudo_inverse
+from sketchmeans.rows import Block, Rows, block_height, spans
+from sketchmeans.spaces import given_matrix, landmark_matrix
+
+#: Roundings of a kernel value that the certificate allows for.
+_ROUNDINGS = 16.0
+#: The sums of products are divided by eigenvalues, not by their roots as features are:
+#: the cut is this many times that of a pseudo-inverse.
+_CUT_MARGIN = 8.0
+#: Up to this size all eigenvalues are computed, above it a few by Lanczos.
+_DENSE = 600
+#: Relative precision of Lanczos, which is taken off the bound.
+_LANCZOS_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The centred second moment of some features, and what it may be off.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (r, r)
+        ``Fᵀ D^½ H D^½ F``; its eigenvalues are those of ``H D^½ K̃ D^½ H``.
+    rounding : float
+        Bound on the Frobenius norm of the rounding in ``D^½ F``.
+    residual : float
+        ``tr(D(K − K̃))``.
+    n_landmarks : int or None
+    """
+
+    matrix: Array
+    rounding: float
+    residual: float
+    n_landmarks: int | None = None
+
+    def lower_bound(self, k: int) -> float:
+        """Return a lower bound on ``Σ_i w_i ‖φ(x_i) − c(x_i)‖²`` over k centres.
+
+        The bound is the squared distance of the features to the nearest matrix of
+        rank k − 1, and the root of that moves by no more than the features do.
+        """
+        least = float(tails(self.matrix, [k])[0])
+        return max(sqrt(least) - self.rounding, 0.0) ** 2
+
+
+def kernel_moments(rows: Rows, kernel: Kernel, points: Block) -> Moments:
+    """Return the moments of Nyström features, without computing any feature.
+
+    ``Fᵀ D F = Rᵀ (Σ_x w_x b_x b_xᵀ) R`` with ``b_x = k(Z, x)`` and ``R Rᵀ = k(Z, Z)⁺``.
+    """
+    m = points.shape[0]
+    given = is_given(kernel)
+    gram = (
+        given_matrix(rows, np.asarray(points).ravel())
+        if given
+        else landmark_matrix(kernel, points, rows.workers)
+    )
+    inverse = pseudo_inverse(gram, dtype=rows.dtype, margin=_CUT_MARGIN)
+    columns = kernel.against(points, rows.dtype, rows.workers)
+
+    def coordinates(block: Block) -> Array:
+        out = rows.workers.buffer("kernel", (block.shape[0], m), rows.dtype)
+        return columns(block, out)
+
+    second, first = _sums(rows, coordinates, m)
+    root = inverse.root()
+    mean = root.T @ first
+    matrix = root.T @ second @ root
+    diagonal = kernel.row_diagonal(rows)
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    missing = float(weights @ diagonal) - float(np.trace(matrix))
+    matrix -= np.outer(mean, mean) / rows.total_weight
+    scale = float(np.abs(diagonal).max())
+    rounding = _ROUNDINGS * float(np.finfo(rows.dtype).eps) * scale
+    rounding *= sqrt(rows.total_weight) * float(np.linalg.norm(root))
+    return Moments(matrix, rounding, max(missing, 0.0), m)
+
+
+def linear_moments(rows: Rows) -> Moments:
+    """Return the moments of the rows themselves, exactly: plain k-means."""
+    n, d = len(rows), rows.n_features
+    mean = rows.survey().mean
+    if d <= n:
+
+        def centred(block: Block) -> Array:
+            return toarray(block) - mean
+
+        second, first = _sums(rows, centred, d)
+        matrix = second - np.outer(first, first) / rows.total_weight
+    else:
+        X = toarray(rows.block(0, n)) - mean
+        if rows.weights is not None:
+            offset = rows.weights @ X / rows.total_weight
+            X = (X - offset) * np.sqrt(rows.weights)[:, None]
+        else:
+            X -= X.mean(axis=0)
+        matrix = X @ X.T
+    eps = float(np.finfo(np.float64).eps)
+    rounding = _ROUNDINGS * eps * sqrt(max(float(np.trace(matrix)), 0.0))
+    return Moments(matrix, rounding, 0.0)
+
+
+def _sums(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
+    """Return ``Σ_x w_x f_x f_xᵀ`` and ``Σ_x w_x f_x``, summed in float64."""
+
+    def part(span: tuple[int, int]) -> tuple[Array, Array]:
+        F, weights = features(rows.block(*span)), rows.block_weights(*span)
+        if weights is None:
+            return F.T @ F, F.sum(axis=0, dtype=np.float64)
+        total = weights @ F.astype(np.float64)
+        F = F * np.sqrt(weights).astype(F.dtype)[:, None]
+        return F.T @ F, total
+
+    second, first = np.zeros((width, width)), np.zeros(width)
+    edges = spans(len(rows), max(block_height(rows.n_features, width), 512))
+    for product, total in rows.workers.map(part, edges):
+        second += product
+        first += total
+    return second, first
+
+
+def subsample_bounds(
+    rows: Rows,
+    kernel: Kernel,
+    ks: Sequence[int],
+    n_subsamples: int,
+    size: int,
+    confidence: float,
+    rng: np.random.Generator,
+) -> Array:
+    """Return lower bounds on the optimal ``W`` for each number of clusters.
+
+    Each holds with some confidence.
+    """
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    edges = np.cumsum(weights)
+    bounds = []
+    for _ in range(n_subsamples):
+        drawn = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
+        drawn = np.sort(np.minimum(drawn, len(rows) - 1))
+        bounds.append(tails(_centred_gram(rows, kernel, drawn), ks) / size)
+    diameter = _squared_diameter(rows, kernel, weights > 0.0)
+    draws = n_subsamples * size
+    margin = diameter * sqrt(log(1.0 / (1.0 - confidence)) / (2.0 * draws))
+    return np.maximum(np.mean(bounds, axis=0) - margin, 0.0)
+
+
+def _squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
+    """Return a bound on ``‖φ(x) − φ(y)‖²`` over the rows that count."""
+    if isinstance(kernel, Linear):  # distances are the same about any origin
+        mean = rows.survey().mean
+        edges = spans(len(rows), block_height(rows.n_features, 0))
+        lengths = rows.workers.map(
+            lambda span: squared_norms(toarray(rows.block(*span)) - mean), edges
+        )
+        return 4.0 * float(np.concatenate(list(lengths))[counts].max())
+    largest = float(kernel.row_diagonal(rows)[counts].max())
+    return (2.0 if kernel.nonnegative else 4.0) * largest
+
+
+def _centred_gram(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
+    """Return ``HKH`` for the rows of these numbers."""
+    edges = spans(len(numbers), block_height(rows.n_features, len(numbers)))
+    if is_given(kernel):
+        K = given_matrix(rows, numbers)
+    else:
+        points = rows.take(numbers)
+        dtype = rows.dtype if kernel.nonnegative else np.dtype(np.float64)
+        columns = kernel.against(points, dtype, rows.workers)
+        K = np.empty((len(numbers), len(numbers)), dtype)
+
+        def fill(span: tuple[int, int]) -> None:
+            columns(points[slice(*span)], K[slice(*span)])
+
+        for _ in rows.workers.map(fill, edges):
+            pass
+    means = np.concatenate(
+        list(rows.workers.map(lambda span: K[slice(*span)].mean(axis=1), edges))
+    ).astype(np.float64)
+    offsets = (means - means.mean()).astype(K.dtype)
+    columnwise = means.astype(K.dtype)
+
+    def centre(span: tuple[int, int]) -> None:
+        part = K[slice(*span)]
+        part -= columnwise
+        part -= offsets[slice(*span), None]
+
+    for _ in rows.workers.map(centre, edges):
+        pass
+    return K
+
+
+def tails(matrix: Array, ks: Sequence[int]) -> Array:
+    """Return the trace less the k − 1 largest eigenvalues, for each k."""
+    size, trace = len(matrix), float(np.trace(matrix, dtype=np.float64))
+    wanted = min(max(ks) - 1, size)
+    if wanted == 0:
+        top = np.empty(0)
+    elif size <= _DENSE or 4 * wanted > size:
+        subset = (size - wanted, size - 1)
+        top = eigh(matrix, eigvals_only=True, subset_by_index=subset)
+    else:
+        start = np.random.default_rng(0).standard_normal(size).astype(matrix.dtype)
+        top = eigsh(
+            matrix,
+            wanted,
+            v0=start,
+            tol=_LANCZOS_TOLERANCE,
+            return_eigenvectors=False,
+        )
+        top = top * (1.0 + _LANCZOS_TOLERANCE)
+    largest = np.cumsum([0.0, *np.sort(top.astype(np.float64))[::-1]])
+    rest = [trace - largest[min(k - 1, wanted)] if k <= size else 0.0 for k in ks]
+    return np.maximum(rest, 0.0)

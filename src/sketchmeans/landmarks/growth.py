@@ -1,0 +1,185 @@
+"""How many landmarks are enough: grow until more would hardly lower the cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+import numpy as np
+
+from sketchmeans.blocks import BlockEngine
+from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.landmarks.base import successive_draws
+from sketchmeans.linalg import Array
+from sketchmeans.lloyd import Centers, lloyd
+from sketchmeans.rows import Rows
+from sketchmeans.seeding import KMeansPlusPlus
+from sketchmeans.spaces import LandmarkSpace, given_matrix
+
+#: A doubling that lowers the estimated cost by less than this share ends the growth.
+GAIN = 0.005
+#: Never more landmarks than this, nor more than this many times √(nk).
+MOST, _MOST_FACTOR = 4_000, 4.0
+#: The first rung is √(nk) divided by this.
+_FIRST_DIVISOR = 8.0
+
+#: Rows on which the cost is estimated: a share of all, between two limits.
+_SAMPLE_SHARE, _LEAST_ROWS, _MOST_ROWS = 0.125, 512, 4_096
+#: Rows on which the residual is measured.
+_RESIDUAL_ROWS = 512
+#: Passes at each size that find the partition on which the gain is measured.
+_PASSES = 5
+#: The kernel values of the sample are always stored.
+_STORE = 2**62
+_TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class LandmarkPath:
+    """What a growing set of landmarks would cost, estimated on a sample of the rows.
+
+    Attributes
+    ----------
+    n_landmarks : ndarray of shape (t,)
+        Sizes, each twice the one before.
+    residual_trace : ndarray of shape (t,)
+        Mean of ``‖φ(x) − Π φ(x)‖²``: what of a row is outside the span.
+    cost : ndarray of shape (t,)
+        ``W`` of a rough partition with its centroids in the span.
+    gain : ndarray of shape (t,)
+        How much more the same partition costs with half as many landmarks, as a share;
+        the first is not a number.
+    chosen : int
+        The size from which to its double the cost falls by no more than 0.5%, or the
+        largest.
+    """
+
+    n_landmarks: Array
+    residual_trace: Array
+    cost: Array
+    gain: Array
+    chosen: int
+
+
+def grown(
+    rows: Rows, kernel: Kernel, n_clusters: int, rng: np.random.Generator
+) -> LandmarkPath:
+    """Return how the cost falls with uniform landmarks, and where to stop.
+
+    CR18's √(nk) is right for a kernel of slow decay and too much for others, so nested
+    sets grow from an eighth of it.  A centroid loses ``‖φ̄ − Πφ̄‖²`` in the span of m
+    landmarks.  What doubling them gains is measured on a sample of s rows, for a rough
+    partition found in the larger span; the mean over a sampled cluster is freed of the
+    variance that the mean over all its rows does not have.  Costs s·m·d, s at most n/8
+    or 512.
+
+    Nothing but the rows, the kernel, k and chance decides: not memory, not the clock.
+    """
+    n = len(rows)
+    share = min(max(int(_SAMPLE_SHARE * n), _LEAST_ROWS), _MOST_ROWS, n)
+    sample = _sample(rows, share, rng)
+    most = min(n, MOST, ceil(_MOST_FACTOR * sqrt(n * n_clusters)))
+    ladder = [min(max(n_clusters, ceil(sqrt(n * n_clusters) / _FIRST_DIVISOR)), most)]
+    while ladder[-1] < most:
+        ladder.append(min(2 * ladder[-1], most))
+    numbers = successive_draws(rows, most, rng)
+    diagonal = _diagonal(rows, kernel, sample.numbers)
+    path: list[tuple[int, float, float, float]] = []
+    chosen, smaller = ladder[-1], None
+    for size in ladder:
+        space = _space(rows, kernel, numbers[:size], diagonal)
+        larger = _Span(BlockEngine(sample.rows, space, _STORE), diagonal, n_clusters)
+        if smaller is None:
+            labels, gain = larger.partition(larger.seeds(rng)), np.nan
+        else:
+            labels = larger.partition(larger.engine.partition(labels, n_clusters)[1])
+            gain = smaller.cost(labels) / max(larger.cost(labels), _TINY) - 1.0
+        path.append((size, larger.residual, larger.cost(labels), gain))
+        if gain <= GAIN:
+            chosen = path[-2][0]
+            break
+        smaller = larger
+    sizes, residuals, costs, gains = np.array(path).T
+    return LandmarkPath(sizes.astype(int), residuals, costs, gains, chosen)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some rows of a source, and their numbers."""
+
+    rows: Rows
+    numbers: Array
+
+
+def _sample(rows: Rows, size: int, rng: np.random.Generator) -> _Sample:
+    share = None if rows.weights is None else rows.weights / rows.total_weight
+    numbers = rng.choice(len(rows), size, replace=rows.weights is not None, p=share)
+    return _Sample(rows.subset(numbers, None), numbers)
+
+
+def _diagonal(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
+    if is_given(kernel):
+        return np.asarray(kernel.row_diagonal(rows)[numbers])
+    return np.asarray(kernel.diagonal(rows.take(numbers)), dtype=np.float64)
+
+
+def _space(
+    rows: Rows, kernel: Kernel, numbers: Array, diagonal: Array
+) -> LandmarkSpace:
+    given = is_given(kernel)
+    return LandmarkSpace(
+        kernel,
+        kernel.points(rows, numbers),
+        rows.dtype,
+        rows.workers,
+        gram=given_matrix(rows, numbers) if given else None,
+        diagonal=diagonal if given else None,
+    )
+
+
+class _Span:
+    """The span of some landmarks, and what it shows of a sample."""
+
+    def __init__(self, engine: BlockEngine, diagonal: Array, n_clusters: int) -> None:
+        self.engine = engine
+        self._diagonal = diagonal
+        self._k = n_clusters
+        some = np.arange(min(_RESIDUAL_ROWS, len(diagonal)))
+        B = engine.coordinates_of(some)
+        lengths = np.einsum("ij,ji->i", B, engine.space.coefficients(B))
+        self._inside = float(np.minimum(lengths, diagonal[some]).mean())
+        #: The residual trace, as a mean over the sample.
+        self.residual = max(float(diagonal[some].mean()) - self._inside, 0.0)
+
+    def seeds(self, rng: np.random.Generator) -> Centers:
+        """Return centres at rows of the sample, by k-means++ in the span."""
+        engine, diagonal = self.engine, self._diagonal
+        B = engine.all_coordinates()
+
+        def distances_to(indices: Array) -> Array:
+            inner = B @ engine.space.coefficients(B[indices])
+            return np.maximum(diagonal[:, None] + diagonal[indices] - 2.0 * inner, 0.0)
+
+        seeding = KMeansPlusPlus()
+        return engine.centers_at(
+            seeding.seed(distances_to, np.ones(len(B)), self._k, [rng])
+        )
+
+    def partition(self, centers: Centers) -> Array:
+        """Return the labels after a few passes."""
+        found = lloyd(self.engine, centers, max_iter=_PASSES, tol=GAIN)
+        return np.asarray(found[0].labels)
+
+    def cost(self, labels: Array) -> float:
+        """Return the cost of a partition, estimated for all rows.
+
+        With ``F`` the features in the span, the mean of ``F_i·F_j`` over pairs of
+        different rows of a cluster has the squared length of its true mean as
+        expectation; with ``i = j`` the variance would come on top.
+        """
+        assignment, centers = self.engine.partition(labels, self._k)
+        counts = assignment.counts[0]
+        pairs = np.maximum(counts * (counts - 1.0), 1.0)
+        products = np.square(counts) * centers.squared_norms[0] - counts * self._inside
+        explained = float((counts * np.maximum(products / pairs, 0.0)).sum())
+        return max(float(self._diagonal.mean()) - explained / counts.sum(), 0.0)

@@ -1,0 +1,138 @@
+"""Paths over bandwidths and numbers of clusters."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.metrics.pairwise import rbf_kernel
+
+from sketchmeans import KernelKMeans, NystromKMeans
+from sketchmeans.diagnostics import (
+    bandwidth_path,
+    certificate,
+    cluster_count_path,
+    effective_dimension,
+)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    X, _ = make_blobs(1200, 3, centers=4, cluster_std=0.6, random_state=3)
+    return X
+
+
+def test_the_true_number_of_clusters_is_the_stable_one(blobs):
+    table = cluster_count_path(blobs, [2, 3, 4, 5, 7], random_state=0)
+    assert list(table) == ["n_clusters", "cost", "lower_bound", "ratio", "stability"]
+    assert table["stability"][2] == pytest.approx(1.0)
+    assert table["stability"][3:].max() < 0.99
+    assert (np.diff(table["cost"]) < 0.0).all()
+    assert (np.diff(table["lower_bound"]) <= 0.0).all()
+    known = table["lower_bound"] > 0.0
+    assert known[:2].all()
+    np.testing.assert_allclose(
+        table["ratio"][known], table["cost"][known] / table["lower_bound"][known]
+    )
+    assert np.isinf(table["ratio"][~known]).all()
+
+
+def test_costs_are_those_of_fits(blobs):
+    table = cluster_count_path(blobs, [4], gamma=0.05, random_state=0)
+    best = KernelKMeans(4, gamma=0.05, random_state=0).fit(blobs)
+    assert table["cost"][0] == pytest.approx(best.cost_, rel=0.01)
+    assert table["lower_bound"][0] < best.cost_
+
+
+def test_bounds_are_those_of_certificates(blobs):
+    table = cluster_count_path(
+        blobs, [2, 4], gamma=0.05, subsample_size=500, confidence=0.8, random_state=0
+    )
+    for i, k in enumerate([2, 4]):
+        model = NystromKMeans(k, gamma=0.05, n_landmarks=50, random_state=0).fit(blobs)
+        found = certificate(
+            model,
+            blobs,
+            "subsample",
+            confidence=0.8,
+            n_subsamples=3,
+            subsample_size=500,
+            random_state=1,
+        )
+        assert table["lower_bound"][i] == pytest.approx(found.lower_bound, abs=0.02)
+
+
+def test_bandwidths(blobs):
+    gammas = [1e-4, 0.05, 50.0]
+    table = bandwidth_path(blobs, gammas, 4, random_state=0)
+    np.testing.assert_array_equal(table["gamma"], gammas)
+    assert (np.diff(table["effective_dimension"]) > 0.0).all()
+    # In the middle the clusters are seen; far to the right no two rows are alike.
+    assert table["stability"][1] == pytest.approx(1.0)
+    assert table["stability"][2] < 0.9
+    assert (table["cost"] >= table["lower_bound"]).all()
+
+
+def test_effective_dimension_is_that_of_all_rows(blobs):
+    table = bandwidth_path(blobs[:900], [0.05, 0.5], 4, random_state=0)
+    for gamma, found in zip(table["gamma"], table["effective_dimension"], strict=True):
+        exact = effective_dimension(blobs[:900], gamma=gamma, gamma_ridge=30.0)
+        assert found == pytest.approx(exact.value, rel=1e-6)
+
+
+def test_seeds_and_threads(blobs):
+    one, two, other = (
+        cluster_count_path(blobs, [3, 4], random_state=seed, n_jobs=jobs)
+        for seed, jobs in ((0, 1), (0, 2), (1, 1))
+    )
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name])
+    assert (one["cost"] != other["cost"]).all()
+
+
+def test_weights_are_rows_that_count_more(blobs):
+    weights = (blobs[:, 0] > np.median(blobs[:, 0])).astype(float)
+    weighted = cluster_count_path(
+        blobs, [1], gamma=0.05, sample_weight=weights, random_state=0
+    )
+    part = cluster_count_path(blobs[weights > 0], [1], gamma=0.05, random_state=0)
+    everything = cluster_count_path(blobs, [1], gamma=0.05, random_state=0)
+    assert weighted["cost"][0] == pytest.approx(part["cost"][0], rel=0.03)
+    assert everything["cost"][0] > 1.1 * part["cost"][0]
+
+
+def test_forms_of_input_and_output(blobs):
+    frame = cluster_count_path(pd.DataFrame(blobs), [2, 3], as_frame=True)
+    assert isinstance(frame, pd.DataFrame)
+    assert frame["n_clusters"].tolist() == [2, 3]
+    dense, csr = (
+        bandwidth_path(X, [0.1], 3, random_state=0)
+        for X in (blobs, sparse.csr_array(blobs))
+    )
+    np.testing.assert_allclose(dense["cost"], csr["cost"], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda X: bandwidth_path(X, [], 3), r"gammas=\[\] should have"),
+        (lambda X: bandwidth_path(X, [-1.0], 3), r"gammas=-1.0 should be"),
+        (lambda X: bandwidth_path(X, [1.0], 0), r"n_clusters=0 should be"),
+        (lambda X: bandwidth_path(X, [1.0], 3, kernel="linear"), "have a bandwidth"),
+        (lambda X: cluster_count_path(X, []), r"ks=\[\] should have"),
+        (lambda X: cluster_count_path(X, [0]), r"ks=0 should be"),
+        (lambda X: cluster_count_path(X, [5000]), r"n_clusters=5000 should be <= 1200"),
+        (lambda X: cluster_count_path(X, [2], n_subsamples=1), "n_subsamples=1 should"),
+        (lambda X: cluster_count_path(X, [2], confidence=2), "confidence=2 should be"),
+        (lambda X: cluster_count_path(X * np.nan, [2]), "NaN"),
+        (
+            lambda X: cluster_count_path(
+                rbf_kernel(X[:50], gamma=1.0), [2], kernel="precomputed"
+            ),
+            "kernel='precomputed' should be another",
+        ),
+    ],
+)
+def test_errors(call, text, blobs):
+    with pytest.raises(ValueError, match=text):
+        call(blobs)
