@@ -14,6 +14,9 @@ Value = TypeVar("Value")
 
 #: Seconds between two looks at the memory: short for a fit, long for the processor.
 _INTERVAL = 0.01
+#: Seconds of rest before a call: threads of BLAS and OpenMP spin for a while after their
+#: work, and the next call should not pay for that.
+_REST = 0.25
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ def measure(function: Callable[[], Value]) -> Run[Value]:
     """Call a function; return its value, its wall time and its peak memory."""
     gc.collect()
     _give_back()
+    time.sleep(_REST)
     with PeakMemory() as memory:
         start = time.perf_counter()
         value = function()
