@@ -819,3 +819,15 @@ def test_subsamples_double_and_stay_a_fraction_of_the_rows(n, k):
         assert len(sizes) >= 2
     if n < 8_192:
         assert sizes == []
+
+
+def test_subsamples_smaller_than_a_block():
+    # 130 features and few landmarks: blocks are as high as they can be.
+    X = np.random.default_rng(0).normal(size=(17_000, 130)).astype(np.float32)
+    X[::2, :5] += 4.0
+    stored, recomputed = (
+        NystromKMeans(2, n_landmarks=40, max_memory=memory, random_state=0).fit(X)
+        for memory in (None, "90MB")
+    )
+    np.testing.assert_array_equal(stored.labels_, recomputed.labels_)
+    assert min(np.bincount(stored.labels_[::2])) < 20

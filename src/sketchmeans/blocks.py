@@ -55,14 +55,29 @@ class BlockEngine:
     def leading(self, size: int) -> BlockEngine:
         """Return an engine for the first rows, which shares what is stored.
 
-        `size` is a multiple of the block height or all rows: the blocks, and so the
-        bits, are the same.
+        A part that ends within a block would store less of it than the next one
+        needs: it stores nothing.
         """
         part = copy(self)
         part._bounds = None
         part.rows = self.rows.leading(size)
         part._spans = spans(size, self.space.height)
+        if size % self.space.height and size < len(self.rows):
+            part._store = None
         return part
+
+    def state(self) -> dict[str, Array]:
+        """Return what is kept from pass to pass."""
+        if self._bounds is None:
+            return {}
+        return {"norm_total": np.array(self._norm_total), **self._bounds.to_arrays()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Take up what `state` returned."""
+        if state:
+            arrays = dict(state)
+            self._norm_total = float(arrays.pop("norm_total"))
+            self._bounds = Bounds.from_arrays(arrays)
 
     def coordinates(self, span: Span) -> Array:
         """Return the coordinates of a block, from the store if it holds them."""
@@ -350,6 +365,9 @@ class BlockEngine:
         """Return the centroids with these mean coordinates (restarts, k, m)."""
         means = means.astype(np.float64, copy=False)
         flat = means.reshape(-1, means.shape[-1])
-        coefficients = self.space.coefficients(flat).T.reshape(means.shape)
+        # In one layout always: the bits of later products depend on it.
+        coefficients = np.ascontiguousarray(
+            self.space.coefficients(flat).T.reshape(means.shape)
+        )
         squared_norms = np.einsum("rkj,rkj->rk", means, coefficients)
         return Centers(coefficients, squared_norms, means)

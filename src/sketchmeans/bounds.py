@@ -9,7 +9,7 @@ where the movements are known exactly.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -54,6 +54,30 @@ class Bounds:
         """Return the bounds after a full pass with squared distances `nearest`."""
         np.sqrt(np.maximum(nearest, 0.0, out=nearest), out=nearest)
         return cls(centers, labels, nearest[0], nearest[1], sums, np.zeros(len(sums)))
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return everything as arrays by name."""
+        own = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "centers"
+        }
+        centers = {
+            f"center_{f.name}": getattr(self.centers, f.name)
+            for f in fields(self.centers)
+        }
+        return own | centers
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Array]) -> Bounds:
+        """Return the bounds whose arrays these are."""
+        centers = {
+            name.removeprefix("center_"): value
+            for name, value in arrays.items()
+            if name.startswith("center_")
+        }
+        own = {n: v for n, v in arrays.items() if not n.startswith("center_")}
+        return cls(Centers(**centers), **own)
 
     def follow(self, centers: Centers) -> Array:
         """Loosen the bounds for new centres; return the rows that may change label."""

@@ -147,6 +147,58 @@ def nearest_members(
     return np.asarray(rows[np.where(member, distances, np.inf).argmin(axis=0)])
 
 
+@dataclass(frozen=True)
+class LloydState:
+    """Everything that the rest of a loop depends on, after a pass.
+
+    Attributes
+    ----------
+    iteration : int
+        Passes that were made.
+    results : list of LloydResult
+    active : ndarray
+        Numbers of the restarts that go on.
+    centers : Centers
+        Where the next pass starts.
+    empty_before : ndarray
+        Empty clusters of each restart.
+    engine : dict of ndarray
+        What the engine keeps from pass to pass.
+    """
+
+    iteration: int
+    results: list[LloydResult]
+    active: Array
+    centers: Centers
+    empty_before: Array
+    engine: dict[str, Array]
+
+
+class Memo(Protocol):
+    """Where a loop may leave its state, and find it again."""
+
+    def resume(self) -> LloydState | None:
+        """Return the state from which to go on."""
+        ...
+
+    def save(self, state: Callable[[], LloydState]) -> None:
+        """Take the state after a pass, or let it be."""
+        ...
+
+
+class Recorder(Protocol):
+    """Keeps what a fit has done, so that it can resume."""
+
+    def race(
+        self, run: Callable[[Memo], list[LloydResult]], *, labels: bool
+    ) -> list[LloydResult]:
+        """Return the results of the next loop, without running it if they are kept.
+
+        `labels` says whether the labels are needed.
+        """
+        ...
+
+
 #: Called after each pass with its number and the best cost; true stops the loop.
 OnPass = Callable[[int, float], bool]
 
@@ -159,6 +211,7 @@ def lloyd(
     tol: float,
     weights: Array | None = None,
     on_pass: OnPass | None = None,
+    memo: Memo | None = None,
 ) -> list[LloydResult]:
     """Alternate assignment and update until no restart's cost falls by more than `tol`.
 
@@ -178,6 +231,9 @@ def lloyd(
     weights : ndarray of shape (n,), optional
         The labels of rows of weight 0 do not count.
     on_pass : callable, optional
+    memo : Memo, optional
+        Where the state is left after each pass; the engine must have `state` and
+        `restore`.
 
     Returns
     -------
@@ -188,7 +244,12 @@ def lloyd(
     active = np.arange(len(centers))
     # More than can be: the first time, empty clusters always count as fewer.
     empty_before = np.full(len(centers), np.iinfo(np.intp).max)
-    for iteration in range(1, max_iter + 1):
+    first, state = 1, None if memo is None else memo.resume()
+    if state is not None:
+        first, active, centers = state.iteration + 1, state.active, state.centers
+        results[:], empty_before = state.results, state.empty_before
+        engine.restore(state.engine)  # type: ignore[attr-defined]
+    for iteration in range(first, max_iter + 1):
         assignment = engine.assign(centers)
         check_no_overflow(assignment.costs)
         moving = []
@@ -212,6 +273,17 @@ def lloyd(
             break
         centers = engine.update(assignment.select(moving), centers.select(moving))
         active = active[moving]
+        if memo is not None:
+            memo.save(
+                lambda: LloydState(
+                    iteration,  # noqa: B023 - called at once or never
+                    [result for result in results if result is not None],
+                    active,  # noqa: B023
+                    centers,  # noqa: B023
+                    empty_before,
+                    engine.state(),  # type: ignore[attr-defined]
+                )
+            )
     return [result for result in results if result is not None]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.kernels import Kernel, squared_distances_among
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.lloyd import Centers, LloydResult, lloyd, side_by_side
+from sketchmeans.lloyd import Centers, LloydResult, Recorder, lloyd, side_by_side
 from sketchmeans.progress import Progress
 from sketchmeans.rows import Block, Rows, block_height, spans
 from sketchmeans.seeding import Distances, Seeding
@@ -56,6 +57,8 @@ class Schedule:
     tol: float
     budget: int
     progressive: bool = True
+    #: Keeps what is done, so that the fit can resume.
+    recorder: Recorder | None = None
     #: Restarts that are left for the passes over all rows, where subsamples were raced.
     n_final: int = 1
 
@@ -115,11 +118,13 @@ def race(
     name: str = "",
 ) -> list[LloydResult]:
     """Run Lloyd's algorithm from all centres, side by side, and report it."""
+    whole = bool(name)
     name += f"{len(engine.rows):,} rows"
     name += f", {len(centers)} restarts" if len(centers) > 1 else ""
     max_iter = min(max_iter or schedule.max_iter, schedule.max_iter)
     with progress.stage(name, max_iter) as on_pass:
-        return lloyd(
+        run = partial(
+            lloyd,
             engine,
             centers,
             max_iter=max_iter,
@@ -127,6 +132,9 @@ def race(
             weights=engine.rows.weights,
             on_pass=on_pass,
         )
+        if schedule.recorder is None:
+            return run()
+        return schedule.recorder.race(lambda memo: run(memo=memo), labels=whole)
 
 
 def _half(results: list[LloydResult]) -> int:

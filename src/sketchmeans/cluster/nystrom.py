@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +13,7 @@ from sklearn.callback import with_callbacks
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster.kernel import KernelClusterer
+from sketchmeans.cluster.resume import opened_record, remembered, seed_of
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.landmarks import (
     LandmarkPath,
@@ -210,7 +213,14 @@ class NystromKMeans(KernelClusterer):
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+    ) -> Self:
         """Cluster the rows of `X`.
 
         Parameters
@@ -220,14 +230,20 @@ class NystromKMeans(KernelClusterer):
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 counts as three rows.
+        checkpoint : str, PathLike or Checkpoint, optional
+            A file in which the fit leaves what it has done, after each stage and every
+            two minutes.  The same call resumes from it and ends with the same labels
+            as an undisturbed fit; a file of another fit is refused.  It stays when the
+            fit is done.
         """
         self._check_params()
-        generator = as_generator(self.random_state)
-        kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = generator.spawn(
-            5
-        )
         with Workers(self.n_jobs) as workers:
             original = self._training_rows(X, sample_weight, workers)
+            record = opened_record(self, checkpoint, original)
+            generator = as_generator(seed_of(self, record))
+            kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = (
+                generator.spawn(5)
+            )
             start = read_start(self.init, len(original), self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("kernel"):
@@ -238,7 +254,12 @@ class NystromKMeans(KernelClusterer):
                     rows = reduced(reducer, original, names)
                 kernel = self._resolved_kernel(rows, kernel_rng)
             with progress.step("landmarks"):
-                landmarks, path = self._select(rows, kernel, landmark_rng, growth_rng)
+                landmarks, path = remembered(
+                    record,
+                    rows,
+                    kernel,
+                    partial(self._select, rows, kernel, landmark_rng, growth_rng),
+                )
                 diagonal = kernel.row_diagonal(rows) if is_given(kernel) else None
                 gram = (
                     given_matrix(rows, landmarks.indices) if is_given(kernel) else None
@@ -253,6 +274,7 @@ class NystromKMeans(KernelClusterer):
                     diagonal=diagonal,
                 )
                 schedule = self._schedule(rows, space, start)
+                schedule = replace(schedule, recorder=record)
                 rank = space.inverse.rank
             if isinstance(start, Start):
                 engine = BlockEngine(rows, space, schedule.budget)

@@ -1,0 +1,287 @@
+"""A fit that is cut off resumes, and ends as if nothing had happened."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs
+
+from sketchmeans import NystromKMeans
+from sketchmeans.checkpoint import Checkpoint, Record
+from sketchmeans.landmarks import KernelKMeansPlusPlus
+
+
+@pytest.fixture(scope="module", name="X")
+def table():
+    rows, _ = make_blobs(9000, 5, centers=12, cluster_std=2.5, random_state=0)
+    return rows.astype(np.float32)
+
+
+def estimator(**params):
+    return NystromKMeans(8, **{"n_landmarks": 60, "random_state": 0, **params})
+
+
+class Cut(BaseException):
+    """The process ends here."""
+
+
+def cut_after(monkeypatch, writes):
+    """Let the fit die right after the file was written so many times."""
+    write, count = Record.write, 0
+
+    def counted(self):
+        nonlocal count
+        write(self)
+        count += 1
+        if count == writes:
+            raise Cut
+
+    monkeypatch.setattr(Record, "write", counted)
+
+
+def assert_same(model, other):
+    np.testing.assert_array_equal(model.labels_, other.labels_)
+    np.testing.assert_array_equal(model.dual_coef_, other.dual_coef_)
+    np.testing.assert_array_equal(model.cost_path_, other.cost_path_)
+    np.testing.assert_array_equal(model.exemplar_indices_, other.exemplar_indices_)
+    assert model.converged_ == other.converged_
+
+
+@pytest.mark.parametrize("every", [0.0, 1e9], ids=["each pass", "each stage"])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"tol": 0.0, "max_iter": 12},
+        {"n_landmarks": "auto"},
+        {"landmarks": KernelKMeansPlusPlus(refine=True)},
+        {"algorithm": "full", "n_init": 3},
+        {"init": "random", "reducer": "svd"},
+    ],
+    ids=["many passes", "auto", "centroids", "full", "reducer"],
+)
+@pytest.mark.filterwarnings("ignore:No convergence")
+def test_every_cut_resumes_to_the_same_fit(params, every, X, tmp_path, monkeypatch):
+    undisturbed = estimator(**params).fit(X)
+    file = tmp_path / "run.ckpt"
+    cuts = 0
+    while True:
+        # Each attempt gets on by one or two writes, and is cut off.
+        with monkeypatch.context() as patch:
+            cut_after(patch, 1 + cuts % 2)
+            try:
+                model = estimator(**params).fit(X, checkpoint=Checkpoint(file, every))
+            except Cut:
+                cuts += 1
+                assert file.exists()
+                assert os.listdir(tmp_path) == ["run.ckpt"]
+                continue
+        break
+    assert cuts >= 1
+    assert_same(model, undisturbed)
+
+
+def test_a_finished_fit_is_read_and_not_computed(X, tmp_path, monkeypatch):
+    file = tmp_path / "run.ckpt"
+    first = estimator().fit(X, checkpoint=file)
+    monkeypatch.setattr(
+        "sketchmeans.progressive.lloyd", lambda *_, **__: pytest.fail("computed again")
+    )
+    again = estimator().fit(X, checkpoint=str(file))
+    assert_same(first, again)
+
+
+def test_threads_and_memory_may_change(X, tmp_path, monkeypatch):
+    file = tmp_path / "run.ckpt"
+    undisturbed = estimator().fit(X)
+    cut_after(monkeypatch, 3)
+    with pytest.raises(Cut):
+        estimator(n_jobs=2).fit(X, checkpoint=file)
+    model = estimator(n_jobs=1, max_memory="90MB", verbose=0).fit(X, checkpoint=file)
+    assert_same(model, undisturbed)
+
+
+def test_without_a_seed_the_drawn_one_is_kept(X, tmp_path, monkeypatch):
+    file = tmp_path / "run.ckpt"
+    with monkeypatch.context() as patch:
+        cut_after(patch, 3)
+        with pytest.raises(Cut):
+            estimator(random_state=None).fit(X, checkpoint=file)
+    one = estimator(random_state=None).fit(X, checkpoint=file)
+    two = estimator(random_state=None).fit(X, checkpoint=file)
+    assert_same(one, two)
+    other = estimator(random_state=None).fit(X, checkpoint=tmp_path / "other.ckpt")
+    assert (other.landmark_indices_ != one.landmark_indices_).any()
+
+
+@pytest.mark.parametrize("kind", ["weights", "csr", "precomputed"])
+def test_other_inputs(kind, X, tmp_path, monkeypatch):
+    X, weights, params = X[:900], None, {}
+    if kind == "weights":
+        weights = 1.0 + np.arange(900) % 3
+    if kind == "csr":
+        X = sparse.csr_array(X)
+    if kind == "precomputed":
+        X, params = X @ X.T, {"kernel": "precomputed"}
+    undisturbed = estimator(**params).fit(X, sample_weight=weights)
+    file = tmp_path / "run.ckpt"
+    with monkeypatch.context() as patch:
+        cut_after(patch, 2)
+        with pytest.raises(Cut):
+            estimator(**params).fit(
+                X, sample_weight=weights, checkpoint=Checkpoint(file, 0)
+            )
+    model = estimator(**params).fit(X, sample_weight=weights, checkpoint=file)
+    assert_same(model, undisturbed)
+
+
+# --- kills ----------------------------------------------------------------------------
+
+KILLED = textwrap.dedent(
+    """
+    import os, signal, sys, time, warnings
+    import numpy as np
+    from sklearn.datasets import make_blobs
+    from sketchmeans import NystromKMeans
+    from sketchmeans.checkpoint import Checkpoint
+
+    folder = sys.argv[1]
+    warnings.simplefilter("ignore")
+    rows, _ = make_blobs(12000, 5, centers=12, cluster_std=2.5, random_state=0)
+
+    def fit(file):
+        model = NystromKMeans(8, n_landmarks=80, tol=0.0, max_iter=40, random_state=0)
+        return model.fit(rows, checkpoint=file)
+
+    def attempt(file):
+        pid = os.fork()
+        if pid == 0:
+            labels = fit(Checkpoint(file, every=0.0)).labels_
+            np.save(file + ".npy", labels)
+            os._exit(0)
+        return pid
+
+    rng, kills, done = np.random.default_rng(1), 0, 0
+    while kills < 20:
+        file = os.path.join(folder, f"{done}.ckpt")
+        pid = attempt(file)
+        time.sleep(rng.uniform(0.02, 0.35))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        kills += os.WIFSIGNALED(status)
+        done += not os.WIFSIGNALED(status)
+    file = os.path.join(folder, f"{done}.ckpt")
+    os.waitpid(attempt(file), 0)
+    expected = fit(None).labels_
+    for number in range(done + 1):
+        found = np.load(os.path.join(folder, f"{number}.ckpt.npy"))
+        assert (found == expected).all(), number
+    print("kills", kills, "fits", done + 1)
+    """
+)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_at_random_moments(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "kills 20" in run.stdout
+
+
+def test_ctrl_c_leaves_a_usable_checkpoint(X, tmp_path, monkeypatch):
+    file = tmp_path / "run.ckpt"
+    undisturbed = estimator().fit(X)
+    from sketchmeans.blocks import BlockEngine
+
+    assign, count = BlockEngine.assign, 0
+
+    def interrupted(self, centers):
+        nonlocal count
+        count += 1
+        if count == 12:
+            raise KeyboardInterrupt
+        return assign(self, centers)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BlockEngine, "assign", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            estimator().fit(X, checkpoint=file)
+    assert_same(estimator().fit(X, checkpoint=file), undisturbed)
+
+
+# --- errors ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ({"n_clusters": 9}, r"n_clusters is 9 and was 8"),
+        ({"tol": 0.5}, r"tol is 0.5 and was 0.0001"),
+        ({"random_state": 1}, r"random_state is 1 and was 0"),
+        ({"init": np.arange(8)}, r"init is an array of shape \(8,\) .* was 'k-means"),
+    ],
+)
+def test_a_checkpoint_of_other_parameters_is_refused(other, text, X, tmp_path):
+    file = tmp_path / "run.ckpt"
+    estimator().fit(X, checkpoint=file)
+    before = file.read_bytes()
+    with pytest.raises(ValueError, match=rf"is of another fit: {text}.*Delete"):
+        estimator().set_params(**other).fit(X, checkpoint=file)
+    assert file.read_bytes() == before
+
+
+def test_a_checkpoint_of_other_rows_is_refused(X, tmp_path):
+    file = tmp_path / "run.ckpt"
+    estimator().fit(X, checkpoint=file)
+    with pytest.raises(ValueError, match=r"X.shape is \(8000, 5\) and was \(9000, 5\)"):
+        estimator().fit(X[:8000], checkpoint=file)
+    with pytest.raises(ValueError, match="the rows' digest is"):
+        estimator().fit(X + 1.0, checkpoint=file)
+    with pytest.raises(ValueError, match="the rows' digest is"):
+        estimator().fit(X, sample_weight=np.arange(9000), checkpoint=file)
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint", "truncated", "npz"])
+def test_an_unreadable_file_is_told_and_kept(content, X, tmp_path):
+    file = tmp_path / "run.ckpt"
+    if content == "truncated":
+        estimator().fit(X, checkpoint=file)
+        content = file.read_bytes()[:5000]
+    if content == "npz":
+        with file.open("wb") as stream:
+            np.savez(stream, a=np.ones(3))
+        content = file.read_bytes()
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"checkpoint='.*run.ckpt' (cannot|should)"):
+        estimator().fit(X, checkpoint=file)
+    assert file.read_bytes() == content
+
+
+def test_a_full_disk_leaves_nothing_behind(X, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sketchmeans.checkpoint.np.savez", full)
+    with pytest.raises(OSError, match="No space left"):
+        estimator().fit(X, checkpoint=tmp_path / "run.ckpt")
+    assert os.listdir(tmp_path) == []
+
+
+def test_errors_of_arguments(X, tmp_path):
+    with pytest.raises(ValueError, match="checkpoint=3 should be a path"):
+        estimator().fit(X, checkpoint=3)
+    with pytest.raises(ValueError, match=r"random_state=.*integer or None"):
+        estimator(random_state=np.random.default_rng(0)).fit(
+            X, checkpoint=tmp_path / "run.ckpt"
+        )
+    with pytest.raises(FileNotFoundError):
+        estimator().fit(X, checkpoint=tmp_path / "no folder" / "run.ckpt")
