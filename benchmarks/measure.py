@@ -14,8 +14,8 @@ Value = TypeVar("Value")
 
 #: Seconds between two looks at the memory: short for a fit, long for the processor.
 _INTERVAL = 0.01
-#: Seconds of rest before a call: threads of BLAS and OpenMP spin for a while after their
-#: work, and the next call should not pay for that.
+#: Seconds of rest before a call: threads of BLAS and OpenMP spin for a while after
+#: their work, and the next call should not pay for that.
 _REST = 0.25
 
 

@@ -12,7 +12,18 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.diagnostics import Certificate, certificate
-from sketchmeans.diagnostics.spectral_bounds import tails
+from sketchmeans.diagnostics.spectral_bounds import (
+    _CUT_MARGIN,
+    Moments,
+    _squared_diameter,
+    kernel_moments,
+    tails,
+)
+from sketchmeans.kernels import as_kernel
+from sketchmeans.linalg import pseudo_inverse
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import as_rows
+from sketchmeans.spaces import landmark_matrix
 from tests import oracles
 
 KERNELS = {
@@ -147,6 +158,25 @@ def test_rounding_in_float32_is_allowed_for(digits):
     assert 0.99 * exact < wide.lower_bound <= exact
 
 
+def test_the_allowance_covers_the_rounding_of_kernel_values(digits):
+    with Workers(1) as workers:
+        rows, kernel = as_rows(digits, workers), as_kernel("rbf", gamma=1e-3)
+        Z = digits[::20]
+        moments, _ = kernel_moments(rows, kernel, Z)
+        gram = landmark_matrix(kernel, Z, workers)
+        inverse = pseudo_inverse(gram, dtype=np.float32, margin=_CUT_MARGIN)
+        narrow, wide = (
+            kernel.against(Z, dtype, workers)(digits) for dtype in ("f4", "f8")
+        )
+    error = np.linalg.norm((narrow - wide) @ inverse.root())
+    assert 0.0 < error <= moments.rounding
+    # What is allowed for is taken off the root of the bound.
+    least = float(tails(moments.matrix, [10])[0])
+    taken_off = (np.sqrt(least) - moments.rounding) ** 2
+    assert moments.lower_bound(10) == pytest.approx(taken_off, rel=1e-9)
+    assert Moments(moments.matrix, np.sqrt(least) + 1.0, 0.0).lower_bound(10) == 0.0
+
+
 def test_weights_are_repeats(digits):
     X = digits[:200]
     times = np.arange(200) % 4
@@ -194,30 +224,42 @@ def test_rows_behind_a_reducer_are_those_that_were_clustered(digits):
 # --- subsamples -----------------------------------------------------------------------
 
 
-def test_the_subsample_bound_fails_no_more_often_than_it_says():
-    # Few rows, a low confidence and a loose kernel: the bound comes near the optimum.
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(8, 1)), [[60.0]]])
-    K = X @ X.T
-    optimum = oracles.optimal_cost(K, 2)
-    model = fitted(KernelKMeans, 2, X, kernel="linear")
-    trials, confidence = 400, 0.6
-    failures = sum(
-        certificate(
-            model,
-            X,
-            "subsample",
-            confidence=confidence,
-            n_subsamples=1,
-            subsample_size=9,
-            random_state=seed,
-        ).lower_bound
-        > optimum
-        for seed in range(trials)
-    )
-    assert stats.binomtest(failures, trials, 1 - confidence).pvalue > 1e-3 or (
-        failures < trials * (1 - confidence)
-    )
+@pytest.mark.parametrize(
+    ("k", "counts", "size"), [(1, [18, 2], 9), (2, [12, 6, 2], 16)]
+)
+def test_the_subsample_bound_fails_no_more_often_than_it_says(k, counts, size):
+    # A few places as far apart as can be in feature space, a rare one among them:
+    # subsamples that have too much of it look costlier than all rows are.
+    places = 1e3 * np.eye(len(counts))
+    X = np.repeat(places, counts, axis=0)
+    optimum = oracles.optimal_cost(np.eye(len(counts)), k, np.array(counts, float))
+    model = fitted(NystromKMeans, k, X, gamma=1.0, landmarks=places)
+    trials = 300
+
+    def failures(confidence):
+        return sum(
+            certificate(
+                model,
+                X,
+                "subsample",
+                confidence=confidence,
+                n_subsamples=1,
+                subsample_size=size,
+                random_state=seed,
+            ).lower_bound
+            > optimum + 1e-12
+            for seed in range(trials)
+        )
+
+    def p_value(count, confidence):
+        rate = 1.0 - confidence
+        return stats.binomtest(count, trials, rate, alternative="greater").pvalue
+
+    for confidence in (0.1, 0.8):
+        assert p_value(failures(confidence), confidence) > 1e-3
+    # The bound can fail, and without its margin it would fail too often.
+    assert failures(0.1) > 0
+    assert p_value(failures(1e-9), 0.8) < 1e-3
 
 
 def test_the_margin_is_what_mcdiarmid_asks_for(digits):
@@ -228,7 +270,7 @@ def test_the_margin_is_what_mcdiarmid_asks_for(digits):
             model, digits, "subsample", confidence=confidence, random_state=3
         ).lower_bound
 
-    draws = 4 * (len(digits) // 8)
+    draws = 4 * (len(digits) // 2)
     margins = [
         2.0 * np.sqrt(np.log(1 / (1 - c)) / (2 * draws)) for c in (0.5, 0.95, 0.99)
     ]
@@ -258,6 +300,19 @@ def test_subsamples_of_a_mean_bound_the_optimum_without_a_margin(digits):
     assert found.residual_trace is None
 
 
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "linear", "cosine", "polynomial"])
+def test_no_two_rows_are_farther_apart_than_the_diameter(name):
+    X = np.concatenate([np.eye(3), -np.eye(3)]) * 5.0
+    kernel = as_kernel(name, **({"degree": 1} if name == "polynomial" else {}))
+    with Workers(1) as workers:
+        rows = as_rows(X, workers)
+        kernel = kernel.resolved(rows, np.random.default_rng(0))
+        diameter = _squared_diameter(rows, kernel, np.ones(6, dtype=bool))
+    K = kernel(X, X)
+    distances = K.diagonal()[:, None] + K.diagonal() - 2.0 * K
+    assert distances.max() <= diameter * (1.0 + 1e-12)
+
+
 def test_weights_count_in_subsamples():
     X = np.concatenate([np.zeros((50, 2)), np.ones((50, 2)) * 5.0])
     weights = np.repeat([1.0, 0.0], 50)
@@ -278,7 +333,7 @@ def test_the_diameter_of_a_linear_kernel_is_about_the_mean(estimator):
             fitted(estimator, 2, Z, **params),
             Z,
             "subsample",
-            n_subsamples=40,
+            n_subsamples=160,
             random_state=0,
         ).lower_bound
         for Z in (X, X + 100.0)

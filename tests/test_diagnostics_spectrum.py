@@ -593,6 +593,17 @@ def test_values_that_are_not_numbers_are_found():
     X[4, 1] = np.nan
     with pytest.raises(ValueError, match=r"contains NaN \(row 4, column 1\)"):
         effective_dimension(X)
+    K = np.eye(9)
+    K[4, 1] = np.nan
+    with pytest.raises(ValueError, match=r"contains NaN \(row 4, column 1\)"):
+        effective_dimension(K, "precomputed")
+
+
+def test_a_given_matrix_should_be_symmetric():
+    K = np.eye(9)
+    K[4, 1] = 0.5
+    with pytest.raises(ValueError, match=r"symmetric; .* by up to 0\.5"):
+        effective_dimension(K, "precomputed")
 
 
 @pytest.mark.parametrize(

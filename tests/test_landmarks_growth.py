@@ -39,7 +39,7 @@ def test_the_path_doubles_and_ends_where_the_gain_does():
     path = path_of(load_digits().data, 10, 2e-4)
     ratios = path.n_landmarks[1:] / path.n_landmarks[:-1]
     np.testing.assert_array_equal(ratios[:-1], 2.0)
-    assert path.n_landmarks[0] == np.ceil(np.sqrt(1797 * 10) / 8)
+    assert path.n_landmarks[0] == 100
     assert np.isnan(path.gain[0])
     assert (path.gain[1:-1] > GAIN).all()
     assert path.gain[-1] <= GAIN
@@ -49,9 +49,9 @@ def test_the_path_doubles_and_ends_where_the_gain_does():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_few_landmarks_for_a_low_effective_dimension(seed):
-    X, _ = make_blobs(5000, n_features=2, centers=5, random_state=seed)
+    X, _ = make_blobs(20_000, n_features=2, centers=5, random_state=seed)
     path = path_of(X, 5, 1.0 / (4.0 * X.var(axis=0).sum()), seed)
-    assert path.chosen <= np.sqrt(5000 * 5) / 4
+    assert path.chosen <= np.sqrt(20_000 * 5) / 4
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -112,6 +112,23 @@ def test_at_least_k_and_at_most_n(n, k):
     X = np.random.default_rng(0).normal(size=(n, 3))
     model = NystromKMeans(k, gamma=0.5, n_jobs=1, random_state=0).fit(X)
     assert k <= len(model.landmarks_) <= n
+
+
+def test_at_least_k_where_there_are_very_many_clusters(monkeypatch):
+    monkeypatch.setattr("sketchmeans.landmarks.growth.MOST", 5)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    assert path_of(X, 20, 0.5).chosen >= 20
+
+
+def test_no_more_than_there_are_distinct_rows():
+    # Nobody asked for more: there is nothing to warn of (and a warning is an error).
+    X = np.repeat(np.random.default_rng(0).normal(size=(10, 3)), 500, axis=0)
+    model = NystromKMeans(3, random_state=0).fit(X)
+    assert model.landmark_path_.n_landmarks[-1] == 10
+    assert len(model.landmarks_) == model.landmark_path_.chosen <= 10
+    weights = (np.arange(5000) < 2000) * 1.0
+    model.fit(X, sample_weight=weights)
+    assert model.landmark_path_.n_landmarks[-1] == 4
 
 
 def test_the_largest_number():

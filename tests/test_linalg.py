@@ -9,8 +9,10 @@ from threadpoolctl import threadpool_limits
 from sketchmeans.linalg import (
     CholeskyInverse,
     EigenInverse,
+    PivotedInverse,
     pseudo_inverse,
     relative_cut,
+    ridged_inverse,
 )
 
 
@@ -132,7 +134,7 @@ def test_an_eigenvalue_above_the_cut_is_always_kept(n, dtype):
 def test_large_matrices_take_another_driver_to_the_same_rank():
     values = np.r_[np.linspace(1.0, 0.5, 519), 0.3 * EPS32]
     K = with_spectrum(values)
-    M = matrix_of(pseudo_inverse(K, dtype=np.float32), 520)
+    M = matrix_of(pseudo_inverse(K, dtype=np.float32, rank=519), 520)
     np.testing.assert_allclose(M @ K @ M, M, atol=1e-11)
     assert np.trace(M @ K) == pytest.approx(519)
 
@@ -235,3 +237,34 @@ def test_the_same_matrix_gives_the_same_bits():
     rhs = np.random.default_rng(5).normal(size=(20, 3))
     first, again = pseudo_inverse(K).solve(rhs), pseudo_inverse(K).solve(rhs)
     np.testing.assert_array_equal(first, again)
+
+
+@pytest.mark.parametrize("kind", ["smooth", "repeated", "zero"])
+def test_large_singular_matrices_are_inverted_over_pivots(kind):
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    if kind == "repeated":
+        X = np.repeat(np.random.default_rng(1).normal(size=(200, 8)), 3, axis=0)
+    K = np.zeros((600, 600)) if kind == "zero" else rbf_matrix(X)
+    inverse = pseudo_inverse(K, dtype=np.float32)
+    assert isinstance(inverse, PivotedInverse)
+    M, R = matrix_of(inverse, 600), inverse.root()
+    assert R.shape == (600, inverse.rank)
+    np.testing.assert_allclose(R @ R.T, M, rtol=1e-6, atol=1e-9 * np.abs(M).max())
+    # M K M = M: what the length of a centroid rests on.
+    np.testing.assert_allclose(M @ K @ M, M, atol=1e-5 * max(np.abs(M).max(), 1.0))
+    cut = relative_cut(600, np.float32) * max(np.linalg.eigvalsh(K)[-1], 0.0)
+    left = K - K @ M @ K
+    assert np.abs(left).max() <= 2.0 * cut + 1e-12
+    if kind == "repeated":
+        assert inverse.rank == 200
+    if kind == "zero":
+        assert inverse.rank == 0
+
+
+def test_a_ridge_is_enough_for_estimates():
+    K = rbf_matrix(np.random.default_rng(0).normal(size=(300, 2)))
+    rough = ridged_inverse(K, np.float32)
+    b = K[:, :5] @ np.ones(5)
+    exact = b @ pseudo_inverse(K, dtype=np.float32).solve(b[:, None])[:, 0]
+    assert b @ rough.solve(b[:, None])[:, 0] == pytest.approx(exact, rel=1e-3)
+    assert ridged_inverse(np.zeros((4, 4)), np.float64).rank == 0

@@ -90,7 +90,9 @@ def test_half_a_million_mapped_rows_fit_in_200_mb(tmp_path):
         """
 X = np.load(sys.argv[1], mmap_mode="r")
 def work():
-    model = NystromKMeans(8, max_memory="200MB", random_state=0).fit(X)
+    model = NystromKMeans(
+        8, n_landmarks=2000, max_memory="200MB", random_state=0
+    ).fit(X)
     return {
         "sizes": model.cluster_sizes_.tolist(),
         "m": len(model.landmarks_),

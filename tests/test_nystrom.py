@@ -743,6 +743,15 @@ def test_precomputed_shapes(K):
         Nystrom("precomputed", landmarks=K[:3]).fit(K)
 
 
+def test_precomputed_should_be_symmetric(K):
+    skew = K.copy()
+    skew[7, 100] += 0.5
+    with raises("kernel matrix should be symmetric; entries differ from their mirror"):
+        Nystrom("precomputed", landmarks=[0, 1]).fit(skew)
+    skew[7, 100] = K[7, 100] + 1e-7
+    Nystrom("precomputed", landmarks=[0, 1]).fit(skew)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "cosine", "linear"])
 def test_every_row_is_looked_at(X, kernel):
     bad = X.copy()

@@ -19,7 +19,7 @@ ESTIMATORS = [KernelKMeans, NystromKMeans]
 both = pytest.mark.parametrize("estimator", ESTIMATORS)
 
 SMALL = np.random.default_rng(0).normal(size=(300, 4))
-# Two subsamples, of 4,096 and 8,192 rows, come before the full passes.
+# Three subsamples, of 2,048 to 8,192 rows, come before the full passes.
 LARGE = np.random.default_rng(0).normal(size=(33_000, 4)).astype(np.float32)
 
 
@@ -116,7 +116,12 @@ def test_stages_with_subsamples():
     stages = recorder.tasks(1)
     assert stages[:3] == ["kernel", "landmarks", "seeding"]
     sizes = re.findall(r"[\d,]+ rows", " / ".join(stages))
-    assert list(dict.fromkeys(sizes)) == ["4,096 rows", "8,192 rows", "33,000 rows"]
+    assert list(dict.fromkeys(sizes)) == [
+        "2,048 rows",
+        "4,096 rows",
+        "8,192 rows",
+        "33,000 rows",
+    ]
     assert all(recorder.passes(name) >= 1 for name in stages[3:])
     assert recorder.passes(stages[-1]) == model.n_iter_
     assert set(recorder.tasks(2)) == {"pass"}
@@ -131,7 +136,7 @@ def test_only_a_seeded_progressive_fit_has_subsamples(algorithm, given):
         3, n_landmarks=30, algorithm=algorithm, tol=1e-2, random_state=0, **params
     )
     _fit(model, LARGE, recorder)
-    detour = [name for name in recorder.tasks(1) if "4,096 rows" in name]
+    detour = [name for name in recorder.tasks(1) if "2,048 rows" in name]
     assert bool(detour) == (algorithm == "progressive" and not given)
     last = recorder.tasks(1)[-1]
     assert "33,000 rows" in last
@@ -259,12 +264,12 @@ def test_a_stopped_fit_does_not_blame_max_iter(estimator):
 
 def test_stopping_a_subsample_goes_on_with_the_next_stage():
     def stop(context):
-        return context.task_name == "pass" and "4,096" in context.parent.task_name
+        return context.task_name == "pass" and "2,048" in context.parent.task_name
 
     recorder = Recorder(stop=stop)
     model = NystromKMeans(3, n_landmarks=30, n_init=1, random_state=0)
     _fit(model, LARGE, recorder)
-    assert recorder.passes(_stage(recorder, "4,096 rows")) == 1
+    assert recorder.passes(_stage(recorder, "2,048 rows")) == 1
     assert recorder.passes(_stage(recorder, "33,000 rows")) == model.n_iter_ > 1
     assert model.converged_
 
@@ -297,7 +302,7 @@ def test_progress_bar_shows_every_stage(capsys):
     model = NystromKMeans(3, n_landmarks=30, random_state=0)
     model.set_callbacks(ProgressBar()).fit(LARGE)
     shown = capsys.readouterr().out
-    for stage in ("4,096 rows", "8,192 rows", "33,000 rows"):
+    for stage in ("2,048 rows", "4,096 rows", "8,192 rows", "33,000 rows"):
         assert stage in shown
 
 
@@ -355,5 +360,5 @@ def test_a_line_for_each_pass(estimator):
 def test_lines_of_the_subsamples():
     model = NystromKMeans(3, n_landmarks=30, verbose=1, random_state=0)
     text = "\n".join(_lines(model, LARGE))
-    places = [text.index(f"{n} rows") for n in ("4,096", "8,192", "33,000")]
+    places = [text.index(f"{n} rows") for n in ("2,048", "4,096", "8,192", "33,000")]
     assert places == sorted(places)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         LaplacianScore,
         SignProjection,
     )
+    from sketchmeans.sources import open_rows
 
 __all__ = [
     "ApproximateSVD",
@@ -30,6 +31,7 @@ __all__ = [
     "SignProjection",
     "SketchedKMeans",
     "__version__",
+    "open_rows",
     "select_landmarks",
 ]
 
@@ -48,6 +50,7 @@ _HOMES = {
     "NystromKMeans": "cluster",
     "SignProjection": "reduction",
     "SketchedKMeans": "cluster",
+    "open_rows": "sources",
     "select_landmarks": "landmarks",
 }
 

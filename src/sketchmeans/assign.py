@@ -30,6 +30,7 @@ class Table:
 
     def __init__(self, centers: Centers, dtype: np.dtype[Any], height: int) -> None:
         self.n_restarts, self.k, m = centers.coefficients.shape
+        self.n_coordinates = m
         self.n_centers = self.n_restarts * self.k
         # A lone restart is widened by centres that are infinitely far away.
         width = self.n_centers

@@ -36,9 +36,13 @@ class BlockEngine:
     budget : int
         Bytes in which the coordinates of all rows may be stored; where they do not
         fit they are computed anew in each pass, with the same bits.
+    many_passes : bool, default=False
+        Store them in any case that fits: a subsample is read again and again.
     """
 
-    def __init__(self, rows: Rows, space: Space, budget: int = 0) -> None:
+    def __init__(
+        self, rows: Rows, space: Space, budget: int = 0, *, many_passes: bool = False
+    ) -> None:
         self.rows = rows
         self.space = space
         self.workers = rows.workers
@@ -47,7 +51,8 @@ class BlockEngine:
         self._store: list[Array | None] | None = None
         many = space.storable and rows.n_features >= _STORE_FEATURES
         size = len(rows) * space.n_coordinates * space.dtype.itemsize
-        if many and size <= budget:
+        worth = many or (many_passes and space.storable)
+        if worth and size <= budget:
             self._store = [None] * len(self._spans)
         self._most_active = _ACTIVE_SHARES[many] * len(rows)
         self._bounds: Bounds | None = None
@@ -56,14 +61,14 @@ class BlockEngine:
         """Return an engine for the first rows, which shares what is stored.
 
         A part that ends within a block would store less of it than the next one
-        needs: it stores nothing.
+        needs: it has a store of its own.
         """
         part = copy(self)
         part._bounds = None
         part.rows = self.rows.leading(size)
         part._spans = spans(size, self.space.height)
-        if size % self.space.height and size < len(self.rows):
-            part._store = None
+        if size % self.space.height and self._store is not None:
+            part._store = [None] * len(part._spans)
         return part
 
     def state(self) -> dict[str, Array]:

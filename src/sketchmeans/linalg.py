@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky, eigh
+from scipy.linalg.lapack import dpstrf
 
 Array = npt.NDArray[Any]
 
@@ -25,6 +26,9 @@ ZERO_DISTANCE_ROUNDINGS = 32.0
 
 #: A given kernel matrix may differ from its mirror image by this share of its scale.
 SYMMETRY_TOLERANCE = 1e-4
+
+#: From this size on eigenvalues take too long.
+_MANY = 512
 
 #: Inverse-iteration steps that find the smallest eigenvalue to within a factor of 2.
 _POWER_STEPS = 12
@@ -99,6 +103,37 @@ class EigenInverse:
         return self._root
 
 
+class PivotedInverse:
+    """``M`` over a part of the rows, chosen so that the rest adds nothing but noise.
+
+    With r pivots P, ``M = E K_PP⁻¹ Eᵀ``, E the columns P of the identity: the inverse
+    on the span of r landmarks that hold all others up to the cut.
+
+    Parameters
+    ----------
+    lower : ndarray of shape (r, r)
+        Cholesky factor of ``K_PP``.
+    pivots : ndarray of shape (r,)
+    n : int
+    """
+
+    def __init__(self, lower: Array, pivots: Array, n: int) -> None:
+        self._inside = CholeskyInverse(lower)
+        self._pivots = pivots
+        self._n = n
+        self.rank = len(pivots)
+
+    def solve(self, rhs: Array) -> Array:
+        result = np.zeros((self._n, *rhs.shape[1:]))
+        result[self._pivots] = self._inside.solve(rhs[self._pivots])
+        return result
+
+    def root(self) -> Array:
+        result = np.zeros((self._n, self.rank))
+        result[self._pivots] = self._inside.root()
+        return result
+
+
 def pseudo_inverse(
     K: Array,
     *,
@@ -108,8 +143,10 @@ def pseudo_inverse(
 ) -> PseudoInverse:
     """Return the truncated inverse of a positive semi-definite matrix.
 
-    Cholesky (n³/3) serves when every eigenvalue is above the cut; else, or when
-    a lower `rank` is asked for, the eigendecomposition (about 9n³) truncates.
+    Cholesky (n³/3) serves when every eigenvalue is above the cut.  Else pivoted
+    Cholesky leaves out rows of a large matrix, to a precision that is enough for
+    float32; the eigenvalues of others, or where a lower `rank` is asked for, are
+    truncated (about 9n³).
 
     Parameters
     ----------
@@ -136,11 +173,27 @@ def pseudo_inverse(
         factor = _well_conditioned_cholesky(K, cut)
         if factor is not None:
             return CholeskyInverse(factor)
+        if n >= _MANY and np.dtype(dtype) == np.float32:
+            return _pivoted(K, cut)
     values, vectors = eigh(K, driver="evd" if n < 512 else "evr", check_finite=False)
     keep = values > cut * max(values[-1], 0.0)
     if rank is not None:
         keep[: max(n - rank, 0)] = False
     return EigenInverse(values[keep], vectors[:, keep])
+
+
+def ridged_inverse(K: Array, dtype: npt.DTypeLike) -> PseudoInverse:
+    """Return the inverse of a matrix with a small ridge, for rough estimates alone.
+
+    Always a Cholesky factor, many times faster than the eigenvalues that a
+    pseudo-inverse may need.  The ridge is ten times its cut and takes away little.
+    """
+    ridge = 10.0 * relative_cut(len(K), dtype) * max(float(np.trace(K)), 0.0)
+    try:
+        lower = cholesky(K + ridge * np.eye(len(K)), lower=True, check_finite=False)
+    except np.linalg.LinAlgError:  # zero, or far from positive semi-definite
+        return pseudo_inverse(K, dtype=dtype)
+    return CholeskyInverse(lower)
 
 
 def _well_conditioned_cholesky(K: Array, cut: float) -> Array | None:
@@ -157,6 +210,14 @@ def _well_conditioned_cholesky(K: Array, cut: float) -> Array | None:
         generator.standard_normal(len(K)),
     )
     return lower if smallest > 2.0 * cut * largest else None
+
+
+def _pivoted(K: Array, cut: float) -> PivotedInverse:
+    """Return the inverse over pivots that stand above the cut."""
+    start = np.random.default_rng(0).standard_normal(len(K))
+    largest = _rayleigh(lambda v: K @ v, start)
+    factor, order, rank, _ = dpstrf(K, tol=cut * largest, lower=1)
+    return PivotedInverse(np.tril(factor[:rank, :rank]), order[:rank] - 1, len(K))
 
 
 def _rayleigh(apply: Any, vector: Array) -> float:

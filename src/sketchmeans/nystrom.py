@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.kernels import Kernel, Precomputed, as_kernel
-from sketchmeans.landmarks import Landmarks, chosen_landmarks
+from sketchmeans.landmarks import Landmarks, check_given_matrix, chosen_landmarks
 from sketchmeans.linalg import Array
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
@@ -353,11 +353,8 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = validated(self, X, reset=True)
         rows = as_rows(X, workers, check_weights(sample_weight, X.shape[0]))
         rows.survey()  # the one look at every row: it finds what is not a number
-        if self.__sklearn_tags__().input_tags.pairwise and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"X.shape={X.shape} should be square with kernel='precomputed': "
-                "k(X, X) of the training rows."
-            )
+        if self.__sklearn_tags__().input_tags.pairwise:
+            check_given_matrix(rows)
         return rows
 
     def _fitted_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:

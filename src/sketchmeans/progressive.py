@@ -21,14 +21,17 @@ from sketchmeans.spaces import Space
 _HEAT_PASSES = 5
 #: Size of the first subsample: a block's multiple, and enough rows a cluster.
 _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 2048, 64
-#: The last subsample has at most this share of all rows, and at most so many.
+#: The last subsample has at most this share of all rows, and at most so many ...
 _LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 256
+#: ... or this share of very many, where full passes are long, in so many bytes.
+_LARGE_SHARE, _LARGE_BYTES = 1 / 32, 2**28
 
 
-def subsample_sizes(n_rows: int, n_clusters: int) -> list[int]:
+def subsample_sizes(n_rows: int, n_clusters: int, row_bytes: int = 1) -> list[int]:
     """Return the sizes of the nested subsamples, each twice the one before.
 
-    They depend on n and k alone.  Empty where n is too small for a detour to pay.
+    They depend on n, k and the bytes of a row alone.  Empty where n is too small for a
+    detour to pay.
 
     Examples
     --------
@@ -38,9 +41,12 @@ def subsample_sizes(n_rows: int, n_clusters: int) -> list[int]:
     first = _FIRST_ROWS
     while first < _FIRST_ROWS_PER_CLUSTER * n_clusters:
         first *= 2
-    last = min(
-        _LAST_SHARE * n_rows, max(_LAST_ROWS, _LAST_ROWS_PER_CLUSTER * n_clusters)
+    most = max(
+        _LAST_ROWS,
+        _LAST_ROWS_PER_CLUSTER * n_clusters,
+        min(_LARGE_SHARE * n_rows, _LARGE_BYTES // max(row_bytes, 1)),
     )
+    last = min(_LAST_SHARE * n_rows, most)
     sizes = []
     while first <= last:
         sizes.append(first)
@@ -80,13 +86,17 @@ def heats(
     over all rows.  Without subsamples all restarts are left.
     """
     sample_rng, *seed_rngs = rng.spawn(1 + schedule.n_init)
-    sizes = subsample_sizes(len(rows), n_clusters) if schedule.progressive else []
+    sizes = (
+        subsample_sizes(len(rows), n_clusters, rows.row_bytes)
+        if schedule.progressive
+        else []
+    )
     nested = _nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
     first = nested.leading(sizes[0]) if sizes else rows
     weights = np.ones(len(first)) if first.weights is None else first.weights
     with progress.step("seeding"):
         seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
-    engine = BlockEngine(nested, space, schedule.budget)
+    engine = BlockEngine(nested, space, schedule.budget, many_passes=bool(sizes))
     centers = engine.centers_at(seeds)
     if sizes and schedule.n_init > 1:
         heat = engine.leading(sizes[0])

@@ -196,10 +196,11 @@ class Residual:
         """Return the function ``v → K v``; what is stored does not change its bits."""
         rows, n = self.rows, len(self.rows)
         edges = spans(n, block_height(rows.n_features, n))
-        K: Any = rows.X
-        if not isinstance(self.kernel, Precomputed):
+        K: Any = None
+        if isinstance(self.kernel, Precomputed):
+            K = rows.held().X
+        else:
             columns = self.kernel.against(rows.block(0, n), self.dtype, rows.workers)
-            K = None
             if n * n * self.dtype.itemsize <= budget:
                 K = np.empty((n, n), self.dtype)
 

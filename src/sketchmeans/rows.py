@@ -1,4 +1,4 @@
-"""Where rows come from: arrays, memory maps and CSR matrices, block by block.
+"""Where rows come from: arrays, memory maps, CSR matrices and files, block by block.
 
 Blocks are read in the type in which the rows are stored and turned to floats one
 at a time; no source is ever converted as a whole.
@@ -6,6 +6,8 @@ at a time; no source is ever converted as a whole.
 
 from __future__ import annotations
 
+import threading
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,11 +18,15 @@ from scipy import sparse
 
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
+from sketchmeans.sources import Source, as_source
 
 #: Bytes of rows and kernel values that one thread works on: a few L2 caches, as
 #: small blocks pay the interpreter more often.
 _BLOCK_BYTES = 6 * 2**20
 _MIN_HEIGHT, _MAX_HEIGHT = 64, 4096
+
+#: Files of up to so many bytes are read into memory: they are gone through many times.
+HELD_BYTES = 32 * 2**20
 
 Block = Any  # a 2-D ndarray or CSR matrix
 
@@ -74,6 +80,10 @@ class Rows:
         Non-negative; a row of weight 3 is three rows.
     """
 
+    #: Bytes that the rows take beside what the user holds, and more if they are `held`.
+    memory = 0
+    held_memory = 0
+
     def __init__(
         self, X: Block, workers: Workers, weights: Array | None = None
     ) -> None:
@@ -88,6 +98,19 @@ class Rows:
 
     def __len__(self) -> int:
         return int(self.n_rows)
+
+    def thread_memory(self, height: int) -> int:
+        """Return the bytes that a thread takes to read blocks of this height."""
+        return 0
+
+    def held(self) -> Rows:
+        """Return all rows where each can be had at any time: an array, or a map."""
+        return self
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row as stored, if all its values were."""
+        return int(self.n_features * self.stored_itemsize)
 
     @cached_property
     def total_weight(self) -> float:
@@ -160,8 +183,103 @@ class Rows:
         return Moments(shift + offset, max(variance, 0.0))
 
 
+class SourceRows(Rows):
+    """Rows of a file, or of another source, read when they are asked for.
+
+    A block of dense rows lies in memory of its thread, which is used again for the
+    next block if nobody holds on to this one.
+    """
+
+    X: Source
+
+    def __init__(
+        self, X: Source, workers: Workers, weights: Array | None = None
+    ) -> None:
+        super().__init__(X, workers, weights)
+        self.is_sparse = X.is_sparse
+        self.memory = X.memory
+        self._row_bytes = self.n_features * self.stored_itemsize
+        if X.is_sparse:  # a value, its column, and the row's pointer
+            self._row_bytes = X.nnz * (self.stored_itemsize + 8) // len(X) + 8
+        self.held_memory = int(self.n_rows * self._row_bytes)
+        self._last = _LastBlock()
+
+    def thread_memory(self, height: int) -> int:
+        tallest = max(height, block_height(self.n_features, 0))
+        return int(tallest * self._row_bytes + self.X.thread_memory)
+
+    def held(self) -> Rows:
+        rows = Rows(self.block(0, self.n_rows), self.workers, self.weights)
+        rows.memory = self.held_memory
+        return rows
+
+    def block(self, start: int, stop: int) -> Block:
+        last = self._last
+        if last.span != (start, stop):
+            last.span = None  # a read that fails leaves half of a block
+            shape = (stop - start, self.n_features)
+            out = None
+            if not self.is_sparse and shape[0] <= _MAX_HEIGHT:
+                out = last.room(shape, self.X.dtype, self.X.order)
+            block = self.X.read(start, stop, out)
+            self._check(block, start)
+            if shape[0] > _MAX_HEIGHT:
+                return block
+            if not self.is_sparse:  # it may be asked for again: nobody shall change it
+                block = block.view()
+                block.flags.writeable = False
+            last.span, last.block = (start, stop), block
+        return last.block
+
+    def take(self, indices: Array) -> Block:
+        indices = np.asarray(indices)
+        taken = self.X.take(indices)
+        self._check(taken, indices)
+        return taken
+
+    def _check(self, block: Block, rows: int | Array) -> None:
+        """Raise where a block is not finite, and say where in which file."""
+        found = None if self._moments is not None else not_finite(block)
+        if found is not None:
+            i, j, kind = found
+            number = rows + i if isinstance(rows, int) else int(rows[i])
+            path, row = self.X.locate(number)
+            names = self.X.feature_names
+            column = names[j] if names else j
+            raise ValueError(_not_finite_text(path, kind, row, column))
+
+
+class _LastBlock(threading.local):
+    """The block that a thread read last, and the memory that it lies in."""
+
+    span: tuple[int, int] | None = None
+    block: Block = None
+    _memory: Array | None = None
+    _lent: Any = None
+
+    def room(self, shape: tuple[int, int], dtype: np.dtype[Any], order: Any) -> Array:
+        """Return memory for a block: the same again, if no block is left in it."""
+        self.block = None
+        size = shape[0] * shape[1] * dtype.itemsize
+        if (
+            self._memory is None
+            or len(self._memory) < size
+            or (self._lent is not None and self._lent() is not None)
+        ):
+            self._memory = np.empty(size, np.uint8)
+        # Every view of an array that borrows its memory refers to that array.
+        memory: Any = self._memory
+        values = np.frombuffer(memoryview(memory)[:size], dtype)
+        self._lent = weakref.ref(values)
+        return values.reshape(shape, order=order)
+
+
 def as_rows(X: Block, workers: Workers, weights: Array | None = None) -> Rows:
-    """Return the row source for `X`."""
+    """Return the row source for `X`: a table, a path or a source."""
+    source = as_source(X)
+    if source is not None:
+        rows = SourceRows(source, workers, weights)
+        return rows.held() if rows.held_memory <= HELD_BYTES else rows
     if sparse.issparse(X):
         X = sparse.csr_array(X)
     return Rows(X, workers, weights)
@@ -172,20 +290,31 @@ def check_finite(block: Block, rows: int | Array = 0, name: str = "Input X") -> 
 
     `rows` is the number of the block's first row, or the numbers of all its rows.
     """
+    found = not_finite(block)
+    if found is not None:
+        i, j, kind = found
+        row = rows + i if isinstance(rows, int) else rows[i]
+        raise ValueError(_not_finite_text(name, kind, row, j))
+
+
+def not_finite(block: Block) -> tuple[int, int, str] | None:
+    """Return row, column and kind of the first value that is not finite, if any."""
     values = block.data if sparse.issparse(block) else block
     if values.dtype.kind != "f":
-        return
+        return None
     with np.errstate(over="ignore", invalid="ignore"):
         # A sum is finite only if all its terms are, and costs a fraction of a test.
         if np.isfinite(values.sum()) or np.isfinite(values).all():
-            return
+            return None
     dense = block.toarray() if sparse.issparse(block) else block
     i, j = np.argwhere(~np.isfinite(dense))[0]
-    kind = "NaN" if np.isnan(dense[i, j]) else "infinity"
-    row = rows + i if isinstance(rows, int) else rows[i]
-    raise ValueError(
-        f"{name} contains {kind} (row {row}, column {j}); every value should be a "
-        "finite number."
+    return int(i), int(j), "NaN" if np.isnan(dense[i, j]) else "infinity"
+
+
+def _not_finite_text(name: str, kind: str, row: int, column: int | str) -> str:
+    return (
+        f"{name} contains {kind} (row {row}, column {column!r}); every value should be "
+        "a finite number."
     )
 
 

@@ -71,6 +71,8 @@ class LandmarkSpace:
         ``k(Z, Z)`` in float64, where it is given.
     diagonal : ndarray of shape (n,), optional
         ``k(x, x)`` of the training rows, where it is given.
+    inverse : PseudoInverse, optional
+        ``M``, where it is known.
     """
 
     storable = True
@@ -85,6 +87,7 @@ class LandmarkSpace:
         rank: int | None = None,
         gram: Array | None = None,
         diagonal: Array | None = None,
+        inverse: PseudoInverse | None = None,
     ) -> None:
         self.kernel = kernel
         self.landmarks = landmarks
@@ -97,6 +100,8 @@ class LandmarkSpace:
         self._rank = rank
         self._gram = gram
         self._diagonal = diagonal
+        if inverse is not None:
+            self.inverse = inverse
 
     @cached_property
     def inverse(self) -> PseudoInverse:

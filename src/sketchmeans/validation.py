@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from sketchmeans.linalg import Array
 from sketchmeans.rows import check_finite
+from sketchmeans.sources import Source, as_source
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -123,13 +124,12 @@ def all_or_nothing(fit: Fit) -> Fit:
     return cast(Fit, guarded)
 
 
-def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return a user's table as it is stored: nothing is converted as a whole.
-
-    Whether values are finite is checked as the rows are read; at once only if the
-    table has the wrong width, as NaN may well be the reason.
-    """
-    table = check_array(
+def checked_table(X: Any, estimator: Any = None) -> Any:
+    """Return a user's table as it is stored, or the source that it is or names."""
+    source = as_source(X)
+    if source is not None:
+        return source
+    return check_array(
         X,
         accept_sparse="csr",
         accept_large_sparse=True,
@@ -138,6 +138,20 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
         estimator=estimator,
         input_name="X",
     )
+
+
+def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return a user's table as it is stored: nothing is converted as a whole.
+
+    Whether values are finite is checked as the rows are read; at once only if the
+    table has the wrong width, as NaN may well be the reason.
+    """
+    table = checked_table(X, estimator)
+    if isinstance(table, Source):
+        if not reset:
+            table = table.widened(estimator.n_features_in_)
+        validate_data(estimator, table.shell(), reset=reset, skip_check_array=True)
+        return table
     if not reset and table.shape[1] != estimator.n_features_in_:
         check_finite(table)
     validate_data(estimator, X, reset=reset, skip_check_array=True)

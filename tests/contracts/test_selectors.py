@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,7 +11,12 @@ from sklearn.base import clone
 
 from sketchmeans import NystromKMeans
 from sketchmeans.kernels import as_kernel
-from sketchmeans.landmarks import SELECTORS, as_selector, select_landmarks
+from sketchmeans.landmarks import (
+    SELECTORS,
+    RidgeLeverage,
+    as_selector,
+    select_landmarks,
+)
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import as_rows
 from tests.oracles import kernel_matrix, rbf, same_law_p_value
@@ -101,6 +108,27 @@ def test_seeds_reproduce_and_threads_change_nothing(name, dtype):
     check_landmarks(alone, X, 12)
     same_landmarks(alone, again)
     same_landmarks(alone, together)
+
+
+def peak_memory(X, selector):
+    tracemalloc.start()
+    try:
+        select_landmarks(X, 12, selector, n_jobs=1, random_state=0)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@every_selector
+def test_no_matrix_of_all_pairs_is_formed(name):
+    X = scattered(4000, 2)  # whose kernel matrix takes 128 MB
+    assert peak_memory(X, name) < 32e6
+
+
+def test_a_matrix_of_all_pairs_would_be_seen():
+    # So that the test above can fail.
+    exact = RidgeLeverage(max_exact=1500)
+    assert peak_memory(scattered(1500, 2), exact) > 1500**2 * 8
 
 
 @every_selector
@@ -303,6 +331,21 @@ def test_values_that_are_not_finite_are_named(kernel):
 def test_a_precomputed_kernel_should_be_square():
     with pytest.raises(ValueError, match=r"\(60, 3\) should be square"):
         select_landmarks(scattered(), 3, kernel="precomputed")
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_precomputed_kernel_should_be_finite_and_symmetric(form):
+    K = np.eye(600)
+    K[3, 590] = 0.25
+    with pytest.raises(ValueError, match=r"symmetric; .* by up to 0\.25"):
+        select_landmarks(form(K), 3, kernel="precomputed")
+    K[590, 3] = K[3, 590] = np.nan
+    with pytest.raises(ValueError, match=r"NaN \(row 3, column 590\)"):
+        select_landmarks(form(K), 3, kernel="precomputed")
+    # Integers do not wrap around, and rounding is no asymmetry.
+    select_landmarks(form(5 - np.eye(9, dtype=np.uint8)), 3, kernel="precomputed")
+    K[590, 3], K[3, 590] = 0.5, 0.5 + 1e-6
+    assert len(select_landmarks(form(K), 3, kernel="precomputed")) == 3
 
 
 def test_an_indefinite_kernel_warns():

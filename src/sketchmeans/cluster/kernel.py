@@ -49,12 +49,13 @@ class KernelClusterer(Clusterer):
         rows = super()._training_rows(X, sample_weight, workers)
         if self.__sklearn_tags__().input_tags.pairwise:
             self._check_copy(rows)
-            return Rows(_kernel_matrix(rows), workers, rows.weights)
+            return Rows(_kernel_matrix(rows.held()), workers, rows.weights)
         return rows
 
     def _check_copy(self, rows: Rows) -> None:
         """Raise where a given matrix must be copied to floats and does not fit."""
-        if not rows.is_sparse and rows.X.dtype == rows.dtype:
+        is_float = not rows.is_sparse and rows.X.dtype == rows.dtype
+        if is_float and not rows.held_memory:
             return
         need = len(rows) * rows.n_features * rows.dtype.itemsize
         budget = memory_budget(self.max_memory)

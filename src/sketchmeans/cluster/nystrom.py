@@ -9,19 +9,22 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.callback import with_callbacks
+from sklearn.utils.metaestimators import available_if
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster.kernel import KernelClusterer
 from sketchmeans.cluster.resume import opened_record, remembered, seed_of
 from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.labels import check_labels_path, written_labels
 from sketchmeans.landmarks import (
     LandmarkPath,
     Landmarks,
     chosen_landmarks,
     grown,
 )
-from sketchmeans.lloyd import Centers
+from sketchmeans.linalg import Array, check_no_overflow
+from sketchmeans.lloyd import Centers, LloydResult
 from sketchmeans.memory import FIXED_NEED, format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
@@ -34,7 +37,7 @@ from sketchmeans.progressive import (
     subsample_sizes,
 )
 from sketchmeans.reduction import ReducedRows, as_reducer, reduced
-from sketchmeans.rows import Block, Rows
+from sketchmeans.rows import Block, Rows, as_rows
 from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import LandmarkSpace, given_matrix
 from sketchmeans.start import Start, read_start
@@ -43,8 +46,19 @@ from sketchmeans.validation import (
     as_generator,
     check_integer,
     check_option,
+    check_weights,
     is_auto,
+    validated,
 )
+
+#: Weight of all earlier batches together, in weights of the last one, at the most:
+#: means of rows that were assigned to centres of long ago are forgotten.
+_MEMORY = 20.0
+
+
+def _has_rows(model: NystromKMeans) -> bool:
+    """Say whether there can be a second batch; not if kernel values are given."""
+    return not model.__sklearn_tags__().input_tags.pairwise
 
 
 class NystromKMeans(KernelClusterer):
@@ -74,9 +88,9 @@ class NystromKMeans(KernelClusterer):
     kernel_params : dict, optional
         More keyword arguments of the kernel.
     n_landmarks : int or "auto", default="auto"
-        Number of landmarks m.  "auto" doubles it, from √(nk)/8 to at most 4√(nk) or
-        4,000, until a sample of the rows shows that twice as many would lower the cost
-        by less than 0.5%; see `landmark_path_`.
+        Number of landmarks m.  "auto" doubles it, from √(nk)/8 or 10k, to at most
+        4√(nk) or 4,000, until a sample of the rows shows that twice as many would lower
+        the cost by less than 0.5%; see `landmark_path_`.
     landmarks : str, LandmarkSelector or array, default="uniform"
         How landmarks are chosen; or points (m, d), or row numbers (m,).
     reducer : str, transformer or None, default=None
@@ -220,12 +234,13 @@ class NystromKMeans(KernelClusterer):
         sample_weight: Any = None,
         *,
         checkpoint: Any = None,
+        labels_out: Any = None,
     ) -> Self:
         """Cluster the rows of `X`.
 
         Parameters
         ----------
-        X : array-like, memory map or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             With ``kernel="precomputed"``: the n × n kernel matrix.
         y : ignored
         sample_weight : array-like of shape (n,), optional
@@ -235,7 +250,11 @@ class NystromKMeans(KernelClusterer):
             two minutes.  The same call resumes from it and ends with the same labels
             as an undisturbed fit; a file of another fit is refused.  It stays when the
             fit is done.
+        labels_out : str or PathLike, optional
+            A .npy file for the labels, which replaces one of that name when the fit is
+            done; ``labels_`` is then a read-only memory map of it.
         """
+        check_labels_path(labels_out)
         self._check_params()
         with Workers(self.n_jobs) as workers:
             original = self._training_rows(X, sample_weight, workers)
@@ -293,6 +312,8 @@ class NystromKMeans(KernelClusterer):
             result = final(engine, centers, schedule, progress)[0]
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
+        for name in ("_inverse", "_masses"):  # of batches
+            self.__dict__.pop(name, None)
         self.landmarks_ = landmarks.points
         self.landmark_indices_ = landmarks.indices
         self.landmark_path_ = path
@@ -300,6 +321,69 @@ class NystromKMeans(KernelClusterer):
         self.reducer_ = reducer
         self._store_kernel(kernel, original, exemplars)
         self._store_centers(result.centers.coefficients[0].T, result)
+        self._store(original, result, exemplars)
+        if labels_out is not None:
+            self.labels_ = written_labels(self.labels_, labels_out)
+        return self
+
+    @available_if(_has_rows)
+    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Take in one batch of rows.
+
+        The first batch is clustered by `fit`: it gives the bandwidth, the landmarks and
+        the start, unless these are given, and should be like the rest and of at least
+        some thousand rows.  Every later batch is assigned to the centres as they are,
+        and its rows are added to the running means.  After `fit`, this goes on from
+        there.
+
+        ``labels_``, ``cost_`` and the exemplars are of the last batch, ``cost_path_``
+        grows by one cost a batch, and ``cluster_sizes_`` counts all rows so far.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : ignored
+        sample_weight : array-like of shape (n,), optional
+        """
+        if not hasattr(self, "dual_coef_"):
+            return self.fit(X, sample_weight=sample_weight)
+        return self._take_in(X, sample_weight)
+
+    @all_or_nothing
+    def _take_in(self, X: Any, sample_weight: Any) -> Self:
+        """Add a batch to the running means."""
+        with Workers(self.n_jobs) as workers:
+            table = validated(self, X, reset=False)
+            weights = check_weights(sample_weight, table.shape[0])
+            original = as_rows(table, workers, weights)
+            rows = self._view(original)
+            space = LandmarkSpace(
+                self.kernel_,
+                self.landmarks_,
+                self._space(rows).dtype,
+                workers,
+                rank=self.rank,
+                inverse=getattr(self, "_inverse", None),
+            )
+            engine = BlockEngine(rows, space)
+            before = replace(self._centers(), means=self._means[None])
+            found = engine.assign(before)
+            check_no_overflow(found.costs)
+            masses = getattr(self, "_masses", self.cluster_sizes_)
+            fade = min(1.0, _MEMORY * rows.total_weight / masses.sum())
+            counts = found.counts + fade * masses
+            sums = found.sums + self._means * (fade * masses)[:, None]
+            after = engine.update(replace(found, sums=sums, counts=counts), before)
+            labels = found.labels[:, 0]
+            exemplars = engine.exemplars(before, labels)
+        self._inverse = space.inverse  # the same for all batches
+        self._masses = counts[0]
+        sizes = self.cluster_sizes_ + found.counts[0]
+        cost = max(float(found.costs[0]), 0.0)
+        path = [*self.cost_path_.tolist(), cost]
+        result = LloydResult(labels, after, cost, sizes, path, converged=True)
+        self._store_kernel(self.kernel_, original, exemplars)
+        self._store_centers(after.coefficients[0].T, result)
         self._store(original, result, exemplars)
         return self
 
@@ -350,7 +434,11 @@ class NystromKMeans(KernelClusterer):
         """Return how to iterate, after a check that the work fits in memory."""
         restarts = self._restarts(start)
         progressive = self.algorithm == "progressive" and not is_given(space.kernel)
-        sizes = subsample_sizes(len(rows), self.n_clusters) if progressive else []
+        sizes = (
+            subsample_sizes(len(rows), self.n_clusters, rows.row_bytes)
+            if progressive
+            else []
+        )
         sample = sizes[-1] if sizes and not isinstance(start, Start) else 0
         need = _memory_need(rows, space, self.n_clusters, restarts, sample)
         budget = memory_budget(self.max_memory)
@@ -366,6 +454,10 @@ class NystromKMeans(KernelClusterer):
                 "max_memory."
             )
         return Schedule(restarts, self.max_iter, self.tol, budget - need, progressive)
+
+    def _store_centers(self, coefficients: Array, result: LloydResult) -> None:
+        super()._store_centers(coefficients, result)
+        self._means = result.centers.means[0]  # where `partial_fit` goes on
 
     def _span_points(self) -> Block:
         return self.landmarks_
@@ -405,6 +497,7 @@ def _memory_need(
     seeding = seeded * (2 * restarts + 2) * 8
     return int(
         FIXED_NEED
+        + rows.memory
         + algebra
         + sums
         + labels
@@ -419,4 +512,5 @@ def _thread_need(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int
     width = 2 * m + 2 * rows.n_features + 4 * k * restarts
     # A kernel that is no matrix product makes copies in float64 on its way.
     copies = 0 if space.kernel.in_place else 6 * m * 8
-    return int(space.height * (width * rows.dtype.itemsize + copies))
+    blocks = space.height * (width * rows.dtype.itemsize + copies)
+    return int(blocks + rows.thread_memory(space.height))

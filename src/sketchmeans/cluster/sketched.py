@@ -232,7 +232,7 @@ class SketchedKMeans(Clusterer):
         """Return how to iterate, if the sketch fits in memory."""
         budget = memory_budget(self.max_memory)
         width = sketch.n_features * sketch.dtype.itemsize
-        need = len(sketch) * (width + 8 * restarts + 32)
+        need = len(sketch) * (width + 8 * restarts + 32) + sketch.memory
         if need > budget:
             raise MemoryError(
                 f"The sketch of {len(sketch):,} rows needs {format_bytes(need)}; "

@@ -34,8 +34,8 @@ from sketchmeans.validation import (
 
 #: Landmarks for a model that has none of its own.
 _LANDMARKS = 1_000
-#: Subsamples, and rows of each: a share of all, between two limits.
-_SUBSAMPLES, _SUBSAMPLE_SHARE, _LEAST_ROWS, _MOST_ROWS = 4, 0.125, 200, 2_000
+#: Subsamples, and rows of each.
+_SUBSAMPLES, _FEW_ROWS, _MOST_ROWS = 4, 1_200, 2_000
 
 Model = KernelKMeans | NystromKMeans | SketchedKMeans
 
@@ -102,9 +102,10 @@ def certificate(
     K.  Weights enter as ``D^½KD^½``, with √w in place of 1.
 
     **method="nystrom"**: with the Nyström approximation K̃ in place of K, as
-    ``K − K̃ ⪰ 0``.  Certain, up to rounding: values in the float type of the rows are
-    summed in float64, eigen-directions of ``k(Z, Z)`` that drown in rounding are left
-    out (which only lowers the bound), and what rounding may have added is taken off:
+    ``K − K̃ ⪰ 0``.  Certain, up to rounding: the products of a block of rows are in
+    their float type and added up in float64, eigen-directions of ``k(Z, Z)`` that
+    drown in rounding are left out (which only lowers the bound), and what rounding may
+    have added is taken off:
     16 roundings of each kernel value, carried through ``k(Z, Z)^{-1/2}``.  It rises as
     landmarks are added to a set.  One pass of n·m·(d + m).
 
@@ -138,8 +139,8 @@ def certificate(
     n_subsamples : int, default=4
         For "subsample".
     subsample_size : int, optional
-        Rows of each subsample, at most n.  None takes n/8, but at least 200 and at most
-        2,000, so that the bound takes less time than the fit.
+        Rows of each subsample, at most n.  None takes n/2, but at most 1,200, or n/8
+        and at most 2,000 if that is more: the bound takes less time than the fit.
     random_state : int, Generator, RandomState or None, default=None
         Draws the subsamples and additional landmarks.
 
@@ -169,32 +170,32 @@ def certificate(
     with Workers(model.n_jobs) as workers:
         weights = check_weights(sample_weight, X.shape[0])
         rows = model._view(as_rows(X, workers, weights))
-        kernel = _kernel(model, rows)
-        cost, k = _cost(model, rows, kernel), model.n_clusters
+        kernel, k, total = _kernel(model, rows), model.n_clusters, rows.total_weight
         if method == "subsample":
-            n = len(rows)
-            size = subsample_size or max(int(_SUBSAMPLE_SHARE * n), _LEAST_ROWS)
-            limit = n if subsample_size else min(_MOST_ROWS, n)
             bound = subsample_bounds(
                 rows,
                 kernel,
                 [k],
                 n_subsamples,
-                min(size, limit),
+                min(subsample_size or _subsample_size(len(rows)), len(rows)),
                 confidence,
                 rng,
             )[0]
-            return Certificate(method, float(bound), cost, None, confidence)
-        moments = _moments(model, rows, kernel, n_landmarks, rng)
-    total = rows.total_weight
+            cost = _cost(model, rows, kernel)
+            return Certificate(method, float(bound), cost / total, None, confidence)
+        moments, cost = _moments(model, rows, kernel, n_landmarks, rng)
     return Certificate(
         method,
         moments.lower_bound(k) / total,
-        cost,
+        cost / total,
         moments.residual / total,
         1.0,
         moments.n_landmarks,
     )
+
+
+def _subsample_size(n: int) -> int:
+    return min(_MOST_ROWS, max(n // 8, min(n // 2, _FEW_ROWS), 2))
 
 
 def _kernel(model: Model, rows: Rows) -> Kernel:
@@ -215,7 +216,7 @@ def _kernel(model: Model, rows: Rows) -> Kernel:
 
 
 def _cost(model: Model, rows: Rows, kernel: Kernel) -> float:
-    """Return ``W`` of the model's centres."""
+    """Return the total cost of the model's centres."""
     space = model._space(rows)
     if is_given(kernel) and not isinstance(model, SketchedKMeans):
         space = LandmarkSpace(
@@ -229,7 +230,7 @@ def _cost(model: Model, rows: Rows, kernel: Kernel) -> float:
     nearest = [block.min(axis=1) for block in engine.distances(model._centers())]
     costs = np.concatenate(nearest).astype(np.float64)
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-    return float(weights @ costs) / rows.total_weight
+    return float(weights @ costs)
 
 
 def _moments(
@@ -238,7 +239,8 @@ def _moments(
     kernel: Kernel,
     n_landmarks: int | None,
     rng: np.random.Generator,
-) -> Moments:
+) -> tuple[Moments, float]:
+    """Return the moments behind the bound, and the total cost of the centres."""
     if n_landmarks is not None:
         check_integer("n_landmarks", n_landmarks)
     if isinstance(model, SketchedKMeans):
@@ -247,9 +249,13 @@ def _moments(
                 f"n_landmarks={n_landmarks} should be None for SketchedKMeans: its "
                 "bound needs no landmarks."
             )
-        return linear_moments(rows)
+        return linear_moments(rows), _cost(model, rows, kernel)
     points = _landmarks(model, rows, kernel, n_landmarks, rng)
-    return kernel_moments(rows, kernel, points)
+    if isinstance(model, NystromKMeans) and len(model.dual_coef_) <= points.shape[0]:
+        # The model's landmarks come first: one pass serves both.
+        return kernel_moments(rows, kernel, points, model._centers())
+    moments, _ = kernel_moments(rows, kernel, points)
+    return moments, _cost(model, rows, kernel)
 
 
 def _landmarks(

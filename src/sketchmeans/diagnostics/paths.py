@@ -8,6 +8,7 @@ from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
@@ -20,15 +21,15 @@ from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import lloyd
 from sketchmeans.progressive import KernelDistances
-from sketchmeans.rows import Rows
+from sketchmeans.rows import Rows, as_rows
 from sketchmeans.seeding import KMeansPlusPlus
 from sketchmeans.spaces import LandmarkSpace
 from sketchmeans.validation import check_integer
 
 #: Restarts of each fit, and what ends them.
 _RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3
-#: Rows whose spectrum gives the effective dimension.
-_SPECTRUM_ROWS = 1_000
+#: Rows whose spectrum gives the effective dimension, and most whose gives a bound.
+_SPECTRUM_ROWS, _BOUND_ROWS = 1_000, 2_000
 #: Kernel values of a subsample are always stored.
 _STORE = 2**62
 
@@ -64,11 +65,11 @@ def bandwidth_path(
     gammas : sequence of float
         Bandwidths.
     n_clusters : int
-    kernel : str, callable or Kernel, default="rbf"
+    kernel : str or Kernel, default="rbf"
         One that has a bandwidth.
     kernel_params : dict, optional
     n_subsamples, subsample_size : int, default=3 and 4,000
-        Independent subsamples, each of which is clustered.
+        Subsamples, each of which is clustered; at most a third of the rows.
     confidence : float, default=0.95
         Of each lower bound.
     sample_weight : array-like of shape (n,), optional
@@ -81,9 +82,10 @@ def bandwidth_path(
     -------
     table : dict of ndarray or DataFrame
         - "gamma";
-        - "cost": ``W`` on rows that were not clustered, the mean over subsamples;
+        - "cost": ``W`` on rows that were not clustered, the mean over subsamples
+          (weighted rows are drawn with replacement, and may be among both);
         - "lower_bound", "ratio": the certificate "subsample", see `certificate`;
-        - "effective_dimension": ``Tr K(K + √n I)⁻¹``, from a subsample;
+        - "effective_dimension": ``Tr K(K + √n I)⁻¹``, from at most 1,000 rows;
         - "stability": adjusted Rand index between the labels that two subsamples give
           to the same new rows, the mean over pairs.
 
@@ -100,10 +102,16 @@ def bandwidth_path(
         raise ValueError(f"gammas={gammas!r} should have at least one bandwidth.")
     columns = []
     for gamma in gammas:
+        value: Gamma = check_positive("gammas", gamma)
+        chosen = kernel
+        if not isinstance(kernel, str):  # it has its bandwidth in itself
+            if isinstance(kernel, Kernel) and hasattr(kernel, "gamma"):
+                chosen = clone(kernel).set_params(gamma=value)
+            value = "mean"
         with opened(
             X,
-            kernel,
-            gamma=check_positive("gammas", gamma),
+            chosen,
+            gamma=value,
             kernel_params=kernel_params,
             sample_weight=sample_weight,
             n_jobs=n_jobs,
@@ -154,7 +162,7 @@ def cluster_count_path(
     kernel, gamma, kernel_params
         The kernel, as in `NystromKMeans`.
     n_subsamples, subsample_size : int, default=3 and 4,000
-        Independent subsamples, each of which is clustered.
+        Subsamples, each of which is clustered; at most a third of the rows.
     confidence : float, default=0.95
         Of each lower bound.
     sample_weight : array-like of shape (n,), optional
@@ -213,21 +221,25 @@ class _Study:
                 "kernel='precomputed' should be another kernel: its rows cannot be "
                 "predicted from a subsample."
             )
-        self._size = min(subsample_size, len(rows))
+        # A third to judge by, and twice as many to draw each subsample from.
+        self._size = min(subsample_size, len(rows) // 3)
         if max(ks) > self._size:
             raise ValueError(
                 f"n_clusters={max(ks)} should be <= {self._size}, the rows of a "
                 "subsample."
             )
         # float32 is enough to compare: what `opened` widens for differences.
-        self._rows = Rows(rows.X, rows.workers, rows.weights)
+        self._rows = as_rows(rows.X, rows.workers, rows.weights)
         self._kernel, self._ks = problem.kernel, ks
         self._n_subsamples = n_subsamples
         judge_rng, bound_rng, self._spectrum_rng, *fit_rngs = problem.rng.spawn(
             3 + n_subsamples
         )
         self._bound_rng, self._fit_rngs = bound_rng, fit_rngs
-        self._judge = self._drawn(judge_rng, self._size)
+        self._bound_rows = min(subsample_size, len(rows), _BOUND_ROWS)
+        judges = self._drawn(judge_rng, self._size)
+        self._judge = self._rows.subset(judges, None)
+        self._judges = judges if rows.weights is None else judges[:0]
 
     def table(self) -> Table:
         """Return cost, lower bound, ratio and stability for each k."""
@@ -247,7 +259,7 @@ class _Study:
             self._kernel,
             self._ks,
             self._n_subsamples,
-            min(self._size, 2_000),
+            self._bound_rows,
             self._confidence,
             self._bound_rng,
         )
@@ -260,20 +272,26 @@ class _Study:
             "stability": np.array(stability),
         }
 
-    def _drawn(self, rng: np.random.Generator, size: int) -> Rows:
+    def _drawn(self, rng: np.random.Generator, size: int) -> Array:
+        """Return the numbers of random rows, by weight if they have weights."""
         rows = self._rows
         share = None if rows.weights is None else rows.weights / rows.total_weight
-        numbers = rng.choice(len(rows), size, replace=share is not None, p=share)
-        return rows.subset(numbers, None)
+        return rng.choice(len(rows), size, replace=share is not None, p=share)
+
+    def _subsample(self, rng: np.random.Generator) -> Rows:
+        """Return rows to cluster, none of which is to judge."""
+        drawn = self._drawn(rng, 2 * self._size)
+        drawn = drawn[~np.isin(drawn, self._judges)][: self._size]
+        return self._rows.subset(drawn, None)
 
     def _fits(self, rng: np.random.Generator) -> list[tuple[float, Array]]:
         """Return cost and labels of the judge's rows, for each k."""
-        sample, kernel = self._drawn(rng, self._size), self._kernel
+        sample, kernel = self._subsample(rng), self._kernel
         m = min(max(max(self._ks), ceil(sqrt(self._size * max(self._ks)))), self._size)
         points = kernel.points(sample, successive_draws(sample, m, rng))
         space = LandmarkSpace(kernel, points, sample.dtype, sample.workers)
-        engine = BlockEngine(sample, space, _STORE)
-        judge = BlockEngine(self._judge, space, _STORE)
+        engine = BlockEngine(sample, space, _STORE, many_passes=True)
+        judge = BlockEngine(self._judge, space, _STORE, many_passes=True)
         distances, ones = KernelDistances(kernel)(sample), np.ones(len(sample))
         found = []
         for k in self._ks:
@@ -289,7 +307,8 @@ class _Study:
 
     def effective_dimension(self) -> float:
         """Return ``Tr K(K + √n I)⁻¹`` of all rows, from the spectrum of a few."""
-        sample = self._drawn(self._spectrum_rng, min(_SPECTRUM_ROWS, self._size))
+        size = min(_SPECTRUM_ROWS, len(self._rows))
+        sample = self._rows.subset(self._drawn(self._spectrum_rng, size), None)
         K = _matrix(sample, self._kernel)
         total = self._rows.total_weight
         values = np.maximum(np.linalg.eigvalsh(K), 0.0) * (total / len(sample))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.kernels import Kernel, as_kernel, is_given
+from sketchmeans.landmarks import check_given_matrix
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Rows, as_rows
-from sketchmeans.validation import as_generator, check_weights
+from sketchmeans.validation import as_generator, check_weights, checked_table
 
 KernelLike = str | Kernel | Callable[..., float]
 
@@ -46,28 +46,18 @@ def opened(
     kernel matrix and its approximation, in which float32 would drown.
     """
     kernel_rng, rng = as_generator(random_state).spawn(2)
-    table = check_array(
-        X,
-        accept_sparse="csr",
-        dtype="numeric",
-        ensure_all_finite=False,
-        accept_large_sparse=True,
-        input_name="X",
-    )
+    table = checked_table(X)
     chosen = as_kernel(kernel, gamma=gamma, kernel_params=kernel_params)
     if not chosen.positive_definite:
         raise ValueError(
             f"kernel={chosen!r} should be positive semi-definite: the theory covers "
             "no other."
         )
-    if is_given(chosen) and table.shape[0] != table.shape[1]:
-        raise ValueError(
-            f"X.shape={table.shape} should be square with kernel='precomputed': "
-            "k(X, X) of the rows."
-        )
     with Workers(n_jobs) as workers:
         rows = as_rows(table, workers, check_weights(sample_weight, table.shape[0]))
-        if not is_given(chosen):
+        if is_given(chosen):
+            check_given_matrix(rows)
+        else:
             rows.survey()  # finds every value that is not finite
         resolved = chosen.resolved(rows, kernel_rng)
         rows.dtype = np.dtype(np.float64)

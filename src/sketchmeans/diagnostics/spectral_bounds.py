@@ -11,8 +11,10 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
+from sketchmeans.assign import Table
 from sketchmeans.kernels import Kernel, Linear, is_given, squared_norms, toarray
 from sketchmeans.linalg import Array, pseudo_inverse
+from sketchmeans.lloyd import Centers
 from sketchmeans.rows import Block, Rows, block_height, spans
 from sketchmeans.spaces import given_matrix, landmark_matrix
 
@@ -57,10 +59,13 @@ class Moments:
         return max(sqrt(least) - self.rounding, 0.0) ** 2
 
 
-def kernel_moments(rows: Rows, kernel: Kernel, points: Block) -> Moments:
+def kernel_moments(
+    rows: Rows, kernel: Kernel, points: Block, centers: Centers | None = None
+) -> tuple[Moments, float]:
     """Return the moments of Nyström features, without computing any feature.
 
     ``Fᵀ D F = Rᵀ (Σ_x w_x b_x b_xᵀ) R`` with ``b_x = k(Z, x)`` and ``R Rᵀ = k(Z, Z)⁺``.
+    The same pass gives the total cost of centres in the span of the first points.
     """
     m = points.shape[0]
     given = is_given(kernel)
@@ -72,22 +77,32 @@ def kernel_moments(rows: Rows, kernel: Kernel, points: Block) -> Moments:
     inverse = pseudo_inverse(gram, dtype=rows.dtype, margin=_CUT_MARGIN)
     columns = kernel.against(points, rows.dtype, rows.workers)
 
-    def coordinates(block: Block) -> Array:
+    diagonal = kernel.row_diagonal(rows)
+    costs = np.zeros(len(rows) if centers is not None else 0)
+    table = None if centers is None else Table(centers, rows.dtype, 1)
+
+    def coordinates(span: tuple[int, int]) -> Array:
+        block = rows.block(*span)
         out = rows.workers.buffer("kernel", (block.shape[0], m), rows.dtype)
-        return columns(block, out)
+        b = columns(block, out)
+        if table is not None:
+            scores = table.scores(b[:, : table.n_coordinates])
+            nearest = scores.min(axis=1).astype(np.float64)
+            costs[slice(*span)] = np.maximum(nearest + diagonal[slice(*span)], 0.0)
+        return b
 
     second, first = _sums(rows, coordinates, m)
     root = inverse.root()
     mean = root.T @ first
     matrix = root.T @ second @ root
-    diagonal = kernel.row_diagonal(rows)
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     missing = float(weights @ diagonal) - float(np.trace(matrix))
     matrix -= np.outer(mean, mean) / rows.total_weight
     scale = float(np.abs(diagonal).max())
     rounding = _ROUNDINGS * float(np.finfo(rows.dtype).eps) * scale
     rounding *= sqrt(rows.total_weight) * float(np.linalg.norm(root))
-    return Moments(matrix, rounding, max(missing, 0.0), m)
+    moments = Moments(matrix, rounding, max(missing, 0.0), m)
+    return moments, float(weights @ costs) if centers is not None else np.nan
 
 
 def linear_moments(rows: Rows) -> Moments:
@@ -96,8 +111,8 @@ def linear_moments(rows: Rows) -> Moments:
     mean = rows.survey().mean
     if d <= n:
 
-        def centred(block: Block) -> Array:
-            return toarray(block) - mean
+        def centred(span: tuple[int, int]) -> Array:
+            return toarray(rows.block(*span)) - mean
 
         second, first = _sums(rows, centred, d)
         matrix = second - np.outer(first, first) / rows.total_weight
@@ -118,7 +133,7 @@ def _sums(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
     """Return ``Σ_x w_x f_x f_xᵀ`` and ``Σ_x w_x f_x``, summed in float64."""
 
     def part(span: tuple[int, int]) -> tuple[Array, Array]:
-        F, weights = features(rows.block(*span)), rows.block_weights(*span)
+        F, weights = features(span), rows.block_weights(*span)
         if weights is None:
             return F.T @ F, F.sum(axis=0, dtype=np.float64)
         total = weights @ F.astype(np.float64)

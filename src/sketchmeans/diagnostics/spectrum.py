@@ -142,8 +142,8 @@ def effective_dimension(
     kernel : str, callable or Kernel, default="rbf"
         A positive semi-definite kernel, as in `NystromKMeans`.
     gamma_ridge : float or None, default=None
-        γ > 0; None is √n, the ridge of CR18's Theorem 1.  It is raised to the rounding
-        of the kernel values where it is below.
+        γ > 0; None is √n, the ridge of CR18's Theorem 1.  For an exact value it is
+        raised to the rounding of the kernel values where it is below.
     gamma : float, "mean", "median" or "scale", default="mean"
         Bandwidth of the kernel.
     kernel_params : dict, optional

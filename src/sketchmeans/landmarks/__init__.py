@@ -12,7 +12,7 @@ from sketchmeans.landmarks.choice import (
 )
 from sketchmeans.landmarks.diagonal import ColumnNorm, Diagonal
 from sketchmeans.landmarks.dpp import KDPP
-from sketchmeans.landmarks.given import read_landmarks
+from sketchmeans.landmarks.given import check_given_matrix, read_landmarks
 from sketchmeans.landmarks.growth import LandmarkPath, grown
 from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
 from sketchmeans.landmarks.leverage import BottomUp, Leverage, RidgeLeverage
@@ -37,6 +37,7 @@ __all__ = [
     "RidgeLeverage",
     "Uniform",
     "as_selector",
+    "check_given_matrix",
     "chosen_landmarks",
     "grown",
     "read_landmarks",

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.kernels import Kernel, Precomputed, as_kernel, warn_if_indefinite
@@ -14,7 +13,7 @@ from sketchmeans.landmarks.base import Landmarks, LandmarkSelector
 from sketchmeans.landmarks.centroids import Centroids
 from sketchmeans.landmarks.diagonal import ColumnNorm, Diagonal
 from sketchmeans.landmarks.dpp import KDPP
-from sketchmeans.landmarks.given import read_landmarks
+from sketchmeans.landmarks.given import check_given_matrix, read_landmarks
 from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
 from sketchmeans.landmarks.leverage import BottomUp, Leverage, RidgeLeverage
 from sketchmeans.landmarks.pivots import Cholesky, Greedy, RandomCholesky
@@ -25,6 +24,7 @@ from sketchmeans.validation import (
     as_generator,
     check_integer,
     check_weights,
+    checked_table,
     is_auto,
 )
 
@@ -147,14 +147,7 @@ def select_landmarks(
         )
     size = check_integer("n_landmarks", n_landmarks)
     kernel_rng, landmark_rng = as_generator(random_state).spawn(2)
-    X = check_array(
-        X,
-        accept_sparse="csr",
-        dtype="numeric",
-        ensure_all_finite=False,
-        accept_large_sparse=True,
-        input_name="X",
-    )
+    X = checked_table(X)
     if size > X.shape[0]:
         raise ValueError(f"n_landmarks={size} should be <= n_samples={X.shape[0]}.")
     with Workers(n_jobs) as workers:
@@ -167,11 +160,7 @@ def select_landmarks(
             kernel_params=kernel_params,
         )
         if isinstance(chosen, Precomputed):
-            if X.shape[0] != X.shape[1]:
-                raise ValueError(
-                    f"X.shape={X.shape} should be square with kernel='precomputed': "
-                    "k(X, X) of the rows."
-                )
+            check_given_matrix(rows)
         else:
             rows.survey()  # finds every value that is not finite
         warn_if_indefinite(chosen)

@@ -1,4 +1,4 @@
-"""Landmarks that the user gives: points or row numbers."""
+"""What the user gives: landmarks as points or row numbers, and kernel matrices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from scipy import sparse
 
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.landmarks.base import Landmarks
-from sketchmeans.rows import Rows, check_finite
+from sketchmeans.linalg import SYMMETRY_TOLERANCE
+from sketchmeans.rows import Rows, check_finite, spans
+
+#: Rows of a given matrix that are compared with their mirror image at a time.
+_STRIP = 512
 
 
 def read_landmarks(landmarks: Any, rows: Rows, kernel: Kernel) -> Landmarks:
@@ -41,3 +45,25 @@ def read_landmarks(landmarks: Any, rows: Rows, kernel: Kernel) -> Landmarks:
         )
     check_finite(points, name="landmarks")
     return Landmarks(sparse.csr_array(points) if sparse.issparse(points) else points)
+
+
+def check_given_matrix(rows: Rows) -> None:
+    """Raise where a precomputed kernel matrix is not square, finite and symmetric."""
+    if rows.X.shape[0] != rows.X.shape[1]:
+        raise ValueError(
+            f"X.shape={rows.X.shape} should be square with kernel='precomputed': "
+            "k(X, X) of the training rows."
+        )
+    rows.survey()  # finds what is not finite
+    K = rows.held().X
+    scale = worst = 0.0
+    for start, stop in spans(len(rows), _STRIP):
+        strip = K[start:stop].astype(np.float64)
+        mirror = K[:, start:stop].T.astype(np.float64)
+        scale = max(scale, float(abs(strip).max()))
+        worst = max(worst, float(abs(strip - mirror).max()))
+    if worst > SYMMETRY_TOLERANCE * scale:
+        raise ValueError(
+            "The precomputed kernel matrix should be symmetric; entries differ from "
+            f"their mirror image by up to {worst:.3g}."
+        )

@@ -10,23 +10,24 @@ import numpy as np
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.landmarks.base import successive_draws
-from sketchmeans.linalg import Array
+from sketchmeans.linalg import Array, ridged_inverse
 from sketchmeans.lloyd import Centers, lloyd
 from sketchmeans.rows import Rows
 from sketchmeans.seeding import KMeansPlusPlus
-from sketchmeans.spaces import LandmarkSpace, given_matrix
+from sketchmeans.spaces import LandmarkSpace, given_matrix, landmark_matrix
 
 #: A doubling that lowers the estimated cost by less than this share ends the growth.
 GAIN = 0.005
-#: Never more landmarks than this, nor more than this many times √(nk).
+#: Never more landmarks than this (or than clusters), nor this many times √(nk).
 MOST, _MOST_FACTOR = 4_000, 4.0
-#: The first rung is √(nk) divided by this.
-_FIRST_DIVISOR = 8.0
+#: The first rung is √(nk) divided by this, or so many for each cluster: with fewer, two
+#: sets in a row may miss the same cluster, and nothing seems to be gained.
+_FIRST_DIVISOR, _FIRST_PER_CLUSTER = 8.0, 10
 
 #: Rows on which the cost is estimated: a share of all, between two limits.
 _SAMPLE_SHARE, _LEAST_ROWS, _MOST_ROWS = 0.125, 512, 4_096
 #: Rows on which the residual is measured.
-_RESIDUAL_ROWS = 512
+_RESIDUAL_ROWS = 256
 #: Passes at each size that find the partition on which the gain is measured.
 _PASSES = 5
 #: The kernel values of the sample are always stored.
@@ -41,7 +42,7 @@ class LandmarkPath:
     Attributes
     ----------
     n_landmarks : ndarray of shape (t,)
-        Sizes, each twice the one before.
+        Sizes, each twice the one before; the largest may be less.
     residual_trace : ndarray of shape (t,)
         Mean of ``‖φ(x) − Π φ(x)‖²``: what of a row is outside the span.
     cost : ndarray of shape (t,)
@@ -67,8 +68,8 @@ def grown(
     """Return how the cost falls with uniform landmarks, and where to stop.
 
     CR18's √(nk) is right for a kernel of slow decay and too much for others, so nested
-    sets grow from an eighth of it.  A centroid loses ``‖φ̄ − Πφ̄‖²`` in the span of m
-    landmarks.  What doubling them gains is measured on a sample of s rows, for a rough
+    sets grow from an eighth of it, or from 10k.  A centroid loses ``‖φ̄ − Πφ̄‖²`` in the
+    span of m landmarks.  What doubling them gains is measured on a sample of s rows, for a rough
     partition found in the larger span; the mean over a sampled cluster is freed of the
     variance that the mean over all its rows does not have.  Costs s·m·d, s at most n/8
     or 512.
@@ -78,17 +79,22 @@ def grown(
     n = len(rows)
     share = min(max(int(_SAMPLE_SHARE * n), _LEAST_ROWS), _MOST_ROWS, n)
     sample = _sample(rows, share, rng)
-    most = min(n, MOST, ceil(_MOST_FACTOR * sqrt(n * n_clusters)))
-    ladder = [min(max(n_clusters, ceil(sqrt(n * n_clusters) / _FIRST_DIVISOR)), most)]
+    most = min(n, max(MOST, n_clusters), ceil(_MOST_FACTOR * sqrt(n * n_clusters)))
+    numbers = successive_draws(rows, most, rng)
+    most = len(numbers)  # distinct rows
+    ladder = [min(_first_rung(n, n_clusters), most)]
     while ladder[-1] < most:
         ladder.append(min(2 * ladder[-1], most))
-    numbers = successive_draws(rows, most, rng)
     diagonal = _diagonal(rows, kernel, sample.numbers)
     path: list[tuple[int, float, float, float]] = []
     chosen, smaller = ladder[-1], None
     for size in ladder:
         space = _space(rows, kernel, numbers[:size], diagonal)
-        larger = _Span(BlockEngine(sample.rows, space, _STORE), diagonal, n_clusters)
+        larger = _Span(
+            BlockEngine(sample.rows, space, _STORE, many_passes=True),
+            diagonal,
+            n_clusters,
+        )
         if smaller is None:
             labels, gain = larger.partition(larger.seeds(rng)), np.nan
         else:
@@ -101,6 +107,12 @@ def grown(
         smaller = larger
     sizes, residuals, costs, gains = np.array(path).T
     return LandmarkPath(sizes.astype(int), residuals, costs, gains, chosen)
+
+
+def _first_rung(n: int, n_clusters: int) -> int:
+    theory = sqrt(n * n_clusters)
+    enough = min(_FIRST_PER_CLUSTER * n_clusters, theory)
+    return max(n_clusters, ceil(max(theory / _FIRST_DIVISOR, enough)))
 
 
 @dataclass(frozen=True)
@@ -126,14 +138,19 @@ def _diagonal(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
 def _space(
     rows: Rows, kernel: Kernel, numbers: Array, diagonal: Array
 ) -> LandmarkSpace:
-    given = is_given(kernel)
+    given, points = is_given(kernel), kernel.points(rows, numbers)
+    gram = (
+        given_matrix(rows, numbers)
+        if given
+        else landmark_matrix(kernel, points, rows.workers)
+    )
     return LandmarkSpace(
         kernel,
-        kernel.points(rows, numbers),
+        points,
         rows.dtype,
         rows.workers,
-        gram=given_matrix(rows, numbers) if given else None,
         diagonal=diagonal if given else None,
+        inverse=ridged_inverse(gram, rows.dtype),
     )
 
 

@@ -77,7 +77,8 @@ def reduced(reducer: Any, rows: Rows, names: Array | None) -> ReducedRows:
     Our own reducers are told the `names` of the features, so that a person can read
     which were chosen.
     """
-    reducer.fit(rows.X)
+    # A transformer from elsewhere wants a table in memory.
+    reducer.fit(rows.X if isinstance(reducer, Reducer) else rows.held().X)
     if isinstance(reducer, Reducer) and names is not None:
         reducer.feature_names_in_ = names
     return ReducedRows(rows, reducer)

@@ -182,7 +182,8 @@ class LaplacianScore(FeatureSelector):
     def _draw(
         self, rows: Rows, n_components: int, rng: np.random.Generator
     ) -> Selection:
-        rows = subsample(rows, self.fit_rows, rng)
+        # Every row is compared with all: they have to be in memory.
+        rows = subsample(rows, self.fit_rows, rng).held()
         self.scores_ = laplacian_scores(rows, neighbour_graph(rows, self.n_neighbors))
         best = np.argsort(self.scores_, kind="stable")[:n_components]
         return Selection(np.sort(best), np.ones(n_components))

@@ -28,6 +28,10 @@ class ReducedRows(Rows):
         probe = self._reduce(source.block(0, 1))
         super().__init__(probe, source.workers, source.weights)
         self.n_rows = source.n_rows
+        self.memory = source.memory
+
+    def thread_memory(self, height: int) -> int:
+        return self.source.thread_memory(height)
 
     def block(self, start: int, stop: int) -> Block:
         return self._reduce(self.source.block(start, stop))

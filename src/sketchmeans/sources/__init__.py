@@ -1,0 +1,174 @@
+"""Rows in files: opened by path, read block by block."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchmeans.sources.base import Source, check_not_empty
+
+__all__ = ["FORMATS", "Source", "as_source", "open_rows"]
+
+#: Suffixes, and the module and function that open such a file.
+FORMATS = {
+    ".npy": ("npy", "open_npy"),
+    ".npz": ("npz", "open_npz"),
+    ".parquet": ("parquet", "open_parquet"),
+    ".pq": ("parquet", "open_parquet"),
+    ".arrow": ("arrow", "open_arrow"),
+    ".feather": ("arrow", "open_arrow"),
+    ".csv": ("delimited", "open_delimited"),
+    ".tsv": ("delimited", "open_delimited"),
+    ".svmlight": ("svmlight", "open_svmlight"),
+    ".svm": ("svmlight", "open_svmlight"),
+    ".libsvm": ("svmlight", "open_svmlight"),
+}
+_TABLES = ("parquet", "arrow", "delimited")
+
+
+def open_rows(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    label_column: str | None = None,
+    dtype: npt.DTypeLike | None = None,
+) -> Source:
+    """Open a file of rows, which the estimators take in the place of a table.
+
+    Nothing is read as a whole: a fit on a file larger than memory gives the labels
+    that it gives on the array that the file was written from.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A file, a folder, or a pattern such as ``"rows/part-*.parquet"``.  Files of a
+        folder or a pattern are taken in the sorted order of their names.
+
+        - ``.npy``, and ``.npz`` with an array "X", with only one 2-D array, or with a
+          CSR matrix as `scipy.sparse.save_npz` writes it; uncompressed ones are faster
+        - ``.parquet``, ``.pq``, ``.arrow``, ``.feather``, ``.csv``, ``.tsv``: through
+          pyarrow, which ``pip install sketchmeans[files]`` brings
+        - ``.svmlight``, ``.svm``, ``.libsvm``: sparse
+    columns : list of str, optional
+        Names of the columns that are features, of files that have names.  Default is
+        all but `label_column`.
+    label_column : str, optional
+        A column to set aside; the source's `labels` returns it.
+    dtype : {"float32", "float64"}, optional
+        Type to which the values are turned, in formats other than NumPy's.  Default is
+        the common type of the columns, and float64 for text.
+
+    Returns
+    -------
+    source : Source
+
+    Examples
+    --------
+    >>> import numpy as np, os, tempfile
+    >>> from sketchmeans import NystromKMeans, open_rows
+    >>> path = os.path.join(tempfile.mkdtemp(), "rows.npy")
+    >>> np.save(path, np.random.default_rng(0).normal(size=(1000, 4)))
+    >>> open_rows(path).shape
+    (1000, 4)
+    >>> NystromKMeans(3, random_state=0).fit(path).labels_.shape
+    (1000,)
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"path={path!r} should be a string or a PathLike.")
+    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} should be 'float32', 'float64' or None.")
+    name = os.fspath(path)
+    files = _files(name)
+    module, function = FORMATS[_suffix(files[0])]
+    opener = _opener(files[0], module, function)
+    if module in _TABLES:
+        return _together(
+            name, [opener(file, columns, label_column, dtype) for file in files]
+        )
+    _check_unused(files[0], columns=columns, label_column=label_column)
+    if module == "svmlight":
+        return check_not_empty(opener(name, files, dtype or np.float64))
+    _check_unused(files[0], dtype=dtype)
+    return _together(name, [opener(file) for file in files])
+
+
+def as_source(X: Any) -> Source | None:
+    """Return the source that a user's input is or names; None if it is a table."""
+    if isinstance(X, Source):
+        return X
+    return open_rows(X) if isinstance(X, str | os.PathLike) else None
+
+
+def _check_unused(file: str, **parameters: Any) -> None:
+    """Raise where a parameter is given that means nothing to a format."""
+    for parameter, value in parameters.items():
+        if value is not None:
+            what = "a type of its own" if parameter == "dtype" else "no named columns"
+            raise ValueError(
+                f"{parameter}={value!r} should be None for {file}: a {_suffix(file)} "
+                f"file has {what}."
+            )
+
+
+def _together(name: str, parts: list[Source]) -> Source:
+    from sketchmeans.sources.concatenated import ConcatenatedSource
+
+    if len(parts) == 1:
+        return check_not_empty(parts[0])
+    return check_not_empty(ConcatenatedSource(name, parts))
+
+
+def _files(name: str) -> list[str]:
+    """Return the files that a path stands for, all of one kind."""
+    if os.path.isdir(name):
+        found = [entry.path for entry in os.scandir(name) if entry.is_file()]
+        # Writers leave files of their own, such as _SUCCESS and .crc.
+        found = [file for file in found if Path(file).name[0] not in "._"]
+        files = sorted(file for file in found if _suffix(file) in FORMATS)
+        if not files:
+            raise FileNotFoundError(
+                f"The folder {name} has no file that ends in one of {sorted(FORMATS)}."
+            )
+    elif os.path.exists(name):
+        files = [name]
+    else:
+        files = sorted(glob.glob(name))
+        if not files:
+            raise FileNotFoundError(f"There is no file {name}.")
+    for file in files:
+        if _suffix(file) not in FORMATS:
+            raise ValueError(
+                f"{file} ends in {_suffix(file)!r}; it should end in one of "
+                f"{sorted(FORMATS)}."
+            )
+        if FORMATS[_suffix(file)] != FORMATS[_suffix(files[0])]:
+            raise ValueError(
+                f"{name} holds both {files[0]} and {file}; all files should be of one "
+                "kind: name them with a pattern such as '*.npy'."
+            )
+        if os.path.getsize(file) == 0:
+            raise ValueError(f"{file} is empty.")
+    return files
+
+
+def _suffix(name: str) -> str:
+    return Path(name).suffix.lower()
+
+
+def _opener(file: str, module: str, function: str) -> Callable[..., Source]:
+    try:
+        return getattr(import_module(f"{__name__}.{module}"), function)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "pyarrow":
+            raise
+        raise ImportError(
+            f"{file} is read through pyarrow, which is not installed: "
+            "pip install sketchmeans[files]"
+        ) from None

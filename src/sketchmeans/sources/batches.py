@@ -1,0 +1,231 @@
+"""Rows that come in batches: of a file that has no row at a known place."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.linalg import Array
+from sketchmeans.sources.base import Block, Source
+
+#: Bytes of a batch, where the reader is free to choose, and of all that are kept.
+BATCH_BYTES = 2 * 2**20
+_KEPT_BYTES = 16 * BATCH_BYTES
+_LEAST_KEPT = 3
+
+Batch = Any
+Selection = Any  # a slice, or row numbers
+
+
+class Batches(Protocol):
+    """Batches of consecutive rows."""
+
+    #: Bytes of the batches that are kept.
+    memory: int
+
+    def at(self, row: int) -> tuple[int, Batch, int]:
+        """Return the batch that holds a row, between the numbers of its rows."""
+        ...
+
+    def release(self) -> None:
+        """Forget what is kept."""
+        ...
+
+
+class RandomBatches(ABC):
+    """Batches of which each can be loaded by itself; the last few are kept.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (number of batches + 1,)
+        First row of each batch, and the number of rows.
+    batch_bytes : int
+        Size of the largest batch.
+    """
+
+    def __init__(self, edges: Array, batch_bytes: int) -> None:
+        self._edges = edges
+        self._most = _n_kept(batch_bytes)
+        self.memory = min(self._most, len(edges) - 1) * batch_bytes
+        self._kept: OrderedDict[int, Batch] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def load(self, number: int) -> Batch:
+        """Return a batch; called by several threads at once."""
+
+    def at(self, row: int) -> tuple[int, Batch, int]:
+        number = int(np.searchsorted(self._edges, row, side="right")) - 1
+        with self._lock:
+            batch = self._kept.get(number)
+        if batch is None:  # two threads may load the same: rather that than wait
+            batch = self.load(number)
+        with self._lock:
+            self._kept[number] = batch
+            self._kept.move_to_end(number)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return int(self._edges[number]), batch, int(self._edges[number + 1])
+
+    def release(self) -> None:
+        with self._lock:
+            self._kept.clear()
+
+
+class ForwardBatches(ABC):
+    """Batches that can only be read one after the other.
+
+    Threads ask for rows in nearly ascending order, so the last few batches are kept.
+    A row further back, as in the next pass, starts the reading anew.
+
+    Parameters
+    ----------
+    starts : ndarray
+        Rows at which reading can begin; the first is 0.
+    batch_bytes : int
+        Size of the largest batch.
+    path : str
+    """
+
+    def __init__(self, starts: Array, batch_bytes: int, path: str) -> None:
+        self._starts = starts
+        self._path = path
+        kept = _n_kept(batch_bytes)
+        self.memory = kept * batch_bytes
+        self._kept: deque[tuple[int, Batch, int]] = deque(maxlen=kept)
+        self._stream: Iterator[tuple[Batch, int]] | None = None
+        self._next = 0  # the row that comes next
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def begin(self, start: int) -> Iterator[tuple[Batch, int]]:
+        """Yield batches and their numbers of rows, from the row of `starts` on.
+
+        What yields them should not refer to this object: it would not be freed, and
+        its batches neither, before Python looks for cycles.
+        """
+
+    def at(self, row: int) -> tuple[int, Batch, int]:
+        with self._lock:
+            for first, batch, stop in reversed(self._kept):
+                if first <= row < stop:
+                    return first, batch, stop
+            start = int(np.searchsorted(self._starts, row, side="right")) - 1
+            place = int(self._starts[start])
+            if self._stream is None or not place <= self._next <= row:
+                self._stream, self._next = self.begin(start), place
+            while True:
+                first, batch, stop = self._advance(self._stream)
+                if row < stop:
+                    return first, batch, stop
+
+    def _advance(self, stream: Iterator[tuple[Batch, int]]) -> tuple[int, Batch, int]:
+        try:
+            batch, n_rows = next(stream)
+        except StopIteration:
+            self._stream = None
+            raise ValueError(f"{self._path} ends after row {self._next - 1}.") from None
+        except BaseException:
+            self._stream = None
+            raise
+        first, self._next = self._next, self._next + n_rows
+        self._kept.append((first, batch, self._next))
+        return first, batch, self._next
+
+    def release(self) -> None:
+        with self._lock:
+            self._kept.clear()
+            self._stream = None
+
+
+class _Batched(Source):
+    """What dense and sparse batches share: which rows of which batch are wanted."""
+
+    batches: Batches
+
+    def _between(
+        self, start: int, stop: int
+    ) -> Iterator[tuple[Batch, Selection, Selection]]:
+        """Yield a batch, the rows of it, and their places among rows start:stop."""
+        row = start
+        while row < stop:
+            first, batch, last = self.batches.at(row)
+            end = min(last, stop)
+            yield (
+                batch,
+                slice(row - first, end - first),
+                slice(row - start, end - start),
+            )
+            row = end
+
+    def _among(self, indices: Array) -> Iterator[tuple[Batch, Selection, Selection]]:
+        """Yield a batch, the rows of it, and their places among `indices`."""
+        order = np.argsort(indices, kind="stable")
+        rows, done = indices[order], 0
+        while done < len(rows):
+            first, batch, stop = self.batches.at(int(rows[done]))
+            end = int(np.searchsorted(rows, stop))
+            yield batch, rows[done:end] - first, order[done:end]
+            done = end
+
+    def release(self) -> None:
+        self.batches.release()
+
+
+class DenseBatches(_Batched):
+    """Dense rows out of batches, which are arrays unless `_copy` says otherwise."""
+
+    def _copy(self, batch: Batch, rows: Selection, out: Array) -> None:
+        out[...] = batch[rows]
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Array:
+        out = self._block(stop - start) if out is None else out
+        for batch, rows, places in self._between(start, stop):
+            self._copy(batch, rows, out[places])
+        return out
+
+    def take(self, indices: Array) -> Array:
+        taken = self._block(len(indices))
+        for batch, rows, places in self._among(indices):
+            part = self._block(len(places))
+            self._copy(batch, rows, part)
+            taken[places] = part
+        return taken
+
+
+class SparseBatches(_Batched):
+    """Sparse rows out of batches, which are CSR matrices."""
+
+    is_sparse = True
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
+        return stacked([batch[rows] for batch, rows, _ in self._between(start, stop)])
+
+    def take(self, indices: Array) -> Block:
+        parts, order = [], []
+        for batch, rows, places in self._among(indices):
+            parts.append(batch[rows])
+            order.append(places)
+        return in_order(parts, np.concatenate(order))
+
+
+def stacked(parts: list[Block]) -> Block:
+    """Return CSR matrices one below the other."""
+    return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+
+
+def in_order(parts: list[Block], places: Array) -> Block:
+    """Return the rows of CSR matrices in the places that they should have."""
+    back = np.empty(len(places), dtype=np.intp)
+    back[places] = np.arange(len(places))
+    return stacked(parts)[back]
+
+
+def _n_kept(batch_bytes: int) -> int:
+    return max(_LEAST_KEPT, min(16, _KEPT_BYTES // max(batch_bytes, 1)))

@@ -1,0 +1,156 @@
+"""What the formats have in common that pyarrow reads: named columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sketchmeans.linalg import Array
+from sketchmeans.sources.batches import Batch, DenseBatches, Selection
+
+#: What pyarrow's libraries take when they are first used.
+ARROW_MEMORY = 24 * 10**6
+
+#: Arrow's numbers as NumPy's.  Its own `to_pandas_dtype`, `to_numpy` and
+#: `pandas_metadata` import pandas, which takes longer than many a fit.
+_NUMBERS: dict[Any, np.dtype[Any]] = {
+    pa.from_numpy_dtype(name): np.dtype(name)
+    for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that are features, their common type, and the one set aside."""
+
+    names: tuple[str, ...]
+    dtype: np.dtype[Any]
+    label: str | None = None
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return len(self.names) * self.dtype.itemsize
+
+
+class TableSource(DenseBatches):
+    """Columns of a table as the features of rows."""
+
+    def __init__(self, path: str, n_rows: int, columns: Columns) -> None:
+        self.path = path
+        self.columns = columns
+        self.shape = (n_rows, len(columns.names))
+        self.dtype = columns.dtype
+        self.feature_names = columns.names
+
+    def _copy(self, batch: Batch, rows: Selection, out: Array) -> None:
+        for j, name in enumerate(self.columns.names):
+            out[:, j] = _values(batch.column(name))[rows]
+
+    def labels(self) -> Array:
+        if self.columns.label is None:
+            return super().labels()
+        return self._label_values(self.columns.label)
+
+    def _label_values(self, name: str) -> Array:
+        """Return a column of any type."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+
+def without_nulls(batch: Batch, path: str, columns: Columns, first: int) -> Batch:
+    """Return a batch, if it has a value in every place."""
+    for name in columns.names:
+        column = batch.column(name)
+        if column.null_count:
+            row = first + column.is_null().index(True).as_py()
+            raise ValueError(
+                f"{path} has no value in row {row}, column {name!r}; every value "
+                "should be a finite number."
+            )
+    return batch
+
+
+def _values(column: Any) -> Array:
+    """Return the numbers of an Arrow array without nulls, uncopied."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    values: Array = np.frombuffer(
+        column.buffers()[1],
+        dtype=_NUMBERS[column.type],
+        count=column.offset + len(column),
+    )[column.offset :]
+    return values
+
+
+def choose_columns(
+    path: str,
+    schema: Any,
+    columns: Sequence[str] | None,
+    label_column: str | None,
+    dtype: npt.DTypeLike | None,
+) -> Columns:
+    """Return the columns that a user asked for, if they are there and are numbers.
+
+    All but the label column, and an index that pandas wrote, where none are named.
+    """
+    known = schema.names
+    if columns is None:
+        aside = {label_column, *_index_columns(schema)}
+        columns = [name for name in known if name not in aside]
+    else:
+        columns = _checked_names(columns, label_column)
+    wanted = [*columns, *([] if label_column is None else [label_column])]
+    for name in wanted:
+        if known.count(name) != 1:
+            how_many = "no column" if name not in known else "more than one column"
+            raise ValueError(
+                f"{path} has {how_many} {name!r}; its columns are {_listed(known)}."
+            )
+    if not columns:
+        raise ValueError(f"{path} has no features; at least one is needed.")
+    types = [_number_type(path, schema.field(name)) for name in columns]
+    common = np.result_type(*types) if dtype is None else np.dtype(dtype)
+    return Columns(tuple(columns), common, label_column)
+
+
+def _index_columns(schema: Any) -> list[str]:
+    about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    return [name for name in about.get("index_columns", []) if isinstance(name, str)]
+
+
+def _checked_names(columns: Any, label_column: str | None) -> list[str]:
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        raise ValueError(f"columns={columns!r} should be a list of names.")
+    names = list(columns)
+    if label_column in names:
+        raise ValueError(
+            f"label_column={label_column!r} should not be one of columns={names}."
+        )
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"columns={names} should be different names, at least one.")
+    return names
+
+
+def _number_type(path: str, field: Any) -> np.dtype[Any]:
+    if field.type in _NUMBERS:
+        return _NUMBERS[field.type]
+    raise ValueError(
+        f"{path} has a column {field.name!r} of type {field.type}, which is no number; "
+        "choose others with columns=, or set it aside with label_column=."
+    )
+
+
+def _listed(names: list[str], most: int = 20) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return f"[{shown}, ...]" if len(names) > most else f"[{shown}]"
+
+
+def label_array(column: Any) -> Array:
+    """Return a column of any type as an array."""
+    return np.array(column.to_pylist())
