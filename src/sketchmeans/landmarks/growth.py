@@ -69,10 +69,10 @@ def grown(
 
     CR18's √(nk) is right for a kernel of slow decay and too much for others, so nested
     sets grow from an eighth of it, or from 10k.  A centroid loses ``‖φ̄ − Πφ̄‖²`` in the
-    span of m landmarks.  What doubling them gains is measured on a sample of s rows, for a rough
-    partition found in the larger span; the mean over a sampled cluster is freed of the
-    variance that the mean over all its rows does not have.  Costs s·m·d, s at most n/8
-    or 512.
+    span of m landmarks.  What doubling them gains is measured on a sample of s rows,
+    for a rough partition found in the larger span; the mean over a sampled cluster is
+    freed of the variance that the mean over all its rows does not have.  Costs s·m·d,
+    s at most n/8 or 512.
 
     Nothing but the rows, the kernel, k and chance decides: not memory, not the clock.
     """
