@@ -184,6 +184,13 @@ def test_nothing_but_the_rows_decides(n_jobs):
     assert paths[0].chosen == paths[1].chosen
 
 
+def test_what_does_not_fit_is_told():
+    X = load_digits().data
+    text = r"n_landmarks='auto' tries \d+ landmarks, which needs .*Give n_landmarks"
+    with pytest.raises(MemoryError, match=text):
+        NystromKMeans(10, gamma=1e-3, max_memory="54MB", random_state=0).fit(X)
+
+
 def test_equal_rows():
     X = np.repeat(np.eye(3), 50, axis=0)
     model = NystromKMeans(3, gamma=1.0, random_state=0).fit(X)

@@ -321,6 +321,30 @@ def test_restarts_are_compared_in_the_original_space():
     assert np.median(costs[8]) < np.median(costs[1])
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_passes_are_those_of_the_finalist_that_won(seed, monkeypatch):
+    found, won = [], []
+    search, polished = SketchedKMeans._search, SketchedKMeans._polished
+
+    def searched(self, *arguments):
+        found.extend(search(self, *arguments))
+        return found
+
+    def winner(self, engine, plugged, progress):
+        result, best = polished(self, engine, plugged, progress)
+        # The winner's path starts with the cost of its own plugged-back partition.
+        assert result.cost_path[0] == plugged[best].cost
+        won.append(best)
+        return result, best
+
+    monkeypatch.setattr(SketchedKMeans, "_search", searched)
+    monkeypatch.setattr(SketchedKMeans, "_polished", winner)
+    model = SketchedKMeans(7, reducer=SignProjection(2), random_state=seed)
+    model.fit(overlapping(spread=0.7))
+    passes = found[won[0]].n_iter
+    assert model.n_iter_ == passes + len(model.cost_path_) - 1
+
+
 def test_the_polished_partition_is_that_of_a_finalist():
     X = overlapping(spread=0.7)
     model = SketchedKMeans(7, reducer=SignProjection(2), random_state=0).fit(X)

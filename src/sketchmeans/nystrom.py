@@ -159,7 +159,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, memory map or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             With ``kernel="precomputed"``: the n × n kernel matrix.
         y : ignored
         sample_weight : array-like of shape (n,), optional
@@ -195,7 +195,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             With ``kernel="precomputed"``: ``k(new rows, training rows)``.
 
         Returns
@@ -221,7 +221,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             With ``kernel="precomputed"``: the n × n kernel matrix of the fit.
         norm : {"trace", "frobenius", "spectral"}, default="trace"
             The Schatten norm 1, 2 or ∞.
@@ -259,7 +259,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             As a rule the rows of the fit.
         baseline : str, LandmarkSelector or array, default="uniform"
             How the other landmarks are chosen.

@@ -19,7 +19,7 @@ from sketchmeans.spaces import Space
 
 #: Passes after which the first half of the restarts is dropped.
 _HEAT_PASSES = 5
-#: Size of the first subsample: a block's multiple, and enough rows a cluster.
+#: Size of the first subsample, and enough rows a cluster.
 _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 2048, 64
 #: The last subsample has at most this share of all rows, and at most so many ...
 _LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 256

@@ -198,15 +198,15 @@ class SourceRows(Rows):
         super().__init__(X, workers, weights)
         self.is_sparse = X.is_sparse
         self.memory = X.memory
-        self._row_bytes = self.n_features * self.stored_itemsize
+        self._stored_bytes = self.row_bytes
         if X.is_sparse:  # a value, its column, and the row's pointer
-            self._row_bytes = X.nnz * (self.stored_itemsize + 8) // len(X) + 8
-        self.held_memory = int(self.n_rows * self._row_bytes)
+            self._stored_bytes = X.nnz * (self.stored_itemsize + 8) // len(X) + 8
+        self.held_memory = int(self.n_rows * self._stored_bytes)
         self._last = _LastBlock()
 
     def thread_memory(self, height: int) -> int:
         tallest = max(height, block_height(self.n_features, 0))
-        return int(tallest * self._row_bytes + self.X.thread_memory)
+        return int(tallest * self._stored_bytes + self.X.thread_memory)
 
     def held(self) -> Rows:
         rows = Rows(self.block(0, self.n_rows), self.workers, self.weights)

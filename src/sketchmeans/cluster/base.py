@@ -157,7 +157,7 @@ class Clusterer(
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             With ``kernel="precomputed"``: ``k(new rows, training rows)``.
 
         Returns
@@ -173,7 +173,7 @@ class Clusterer(
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
 
         Returns
         -------
@@ -189,7 +189,7 @@ class Clusterer(
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             Any rows, not just those of the fit.
         sample_weight : array-like of shape (n,), optional
         """

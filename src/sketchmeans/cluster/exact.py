@@ -150,7 +150,7 @@ class KernelKMeans(KernelClusterer):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             With ``kernel="precomputed"``: the n × n kernel matrix.
         y : ignored
         sample_weight : array-like of shape (n,), optional

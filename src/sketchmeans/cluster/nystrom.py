@@ -420,7 +420,8 @@ class NystromKMeans(KernelClusterer):
 
         def auto() -> int:
             nonlocal path
-            path = grown(rows, kernel, self.n_clusters, growth_rng)
+            budget = memory_budget(self.max_memory)
+            path = grown(rows, kernel, self.n_clusters, growth_rng, budget)
             return path.chosen
 
         given = self.landmarks
@@ -447,10 +448,11 @@ class NystromKMeans(KernelClusterer):
         rows.workers.limit(max(1, min(rows.workers.n_jobs, (budget - need) // thread)))
         need += thread * rows.workers.n_jobs
         if need > budget:
+            reading = f" ({format_bytes(rows.memory)} to read X)" if rows.memory else ""
             raise MemoryError(
                 f"{space.n_coordinates:,} landmarks on {len(rows):,} rows of "
-                f"{rows.n_features:,} features need {format_bytes(need)}; max_memory "
-                f"allows {format_bytes(budget)}. Lower n_landmarks or raise "
+                f"{rows.n_features:,} features need {format_bytes(need)}{reading}; "
+                f"max_memory allows {format_bytes(budget)}. Lower n_landmarks or raise "
                 "max_memory."
             )
         return Schedule(restarts, self.max_iter, self.tol, budget - need, progressive)

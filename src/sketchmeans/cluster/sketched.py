@@ -56,7 +56,8 @@ class SketchedKMeans(Clusterer):
         How centres start on the sketch: "random", "k-means++", "greedy-k-means++" or
         "local-search".
     n_init : int or "auto", default="auto"
-        Restarts on the sketch, compared in the original space.  "auto" is 8.
+        Restarts on the sketch; the best three are compared in the original space.
+        "auto" is 8.
     max_iter : int, default=300
         Most passes in each stage on the sketch.
     tol : float, default=1e-4
@@ -146,7 +147,7 @@ class SketchedKMeans(Clusterer):
 
         Parameters
         ----------
-        X : array-like, memory map or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 counts as three rows.
@@ -172,7 +173,7 @@ class SketchedKMeans(Clusterer):
             best = int(np.argmin([result.cost for result in plugged]))
             result = plugged[best]
             if self.polish:
-                result = self._polished(engine, plugged, progress)
+                result, best = self._polished(engine, plugged, progress)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
         self.reducer_ = reducer
@@ -207,11 +208,12 @@ class SketchedKMeans(Clusterer):
 
     def _polished(
         self, engine: BlockEngine, left: list[LloydResult], progress: Progress
-    ) -> LloydResult:
+    ) -> tuple[LloydResult, int]:
         """Return the best of some partitions after passes in the original space.
 
-        All but the best are dropped after a few passes.
+        All but the best are dropped after a few passes.  Also returns its number.
         """
+        best = 0
         spent, settled = 0, False
         while spent < self.polish and not settled:
             passes = self.polish - spent
@@ -223,10 +225,11 @@ class SketchedKMeans(Clusterer):
             spent += max(result.n_iter for result in results)
             for result, before in zip(results, left, strict=True):
                 result.cost_path = before.cost_path + result.cost_path
-            results.sort(key=lambda result: result.cost)
-            left = results[:1]
+            if len(left) > 1:
+                best = int(np.argmin([result.cost for result in results]))
+            left = [min(results, key=lambda result: result.cost)]
             settled = left[0].converged or left[0].stopped
-        return left[0]
+        return left[0], best
 
     def _schedule(self, sketch: Rows, restarts: int) -> Schedule:
         """Return how to iterate, if the sketch fits in memory."""

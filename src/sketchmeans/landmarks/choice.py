@@ -109,7 +109,7 @@ def select_landmarks(
 
     Parameters
     ----------
-    X : array-like, memory map or sparse matrix of shape (n, d)
+    X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         With ``kernel="precomputed"``: the n × n kernel matrix.
     n_landmarks : int
         Number of landmarks m, at most n.  Where rows repeat, fewer may be found, with

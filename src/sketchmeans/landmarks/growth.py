@@ -12,6 +12,7 @@ from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.linalg import Array, ridged_inverse
 from sketchmeans.lloyd import Centers, lloyd
+from sketchmeans.memory import FIXED_NEED, format_bytes
 from sketchmeans.rows import Rows
 from sketchmeans.seeding import KMeansPlusPlus
 from sketchmeans.spaces import LandmarkSpace, given_matrix, landmark_matrix
@@ -63,7 +64,11 @@ class LandmarkPath:
 
 
 def grown(
-    rows: Rows, kernel: Kernel, n_clusters: int, rng: np.random.Generator
+    rows: Rows,
+    kernel: Kernel,
+    n_clusters: int,
+    rng: np.random.Generator,
+    budget: int = _STORE,
 ) -> LandmarkPath:
     """Return how the cost falls with uniform landmarks, and where to stop.
 
@@ -89,6 +94,7 @@ def grown(
     path: list[tuple[int, float, float, float]] = []
     chosen, smaller = ladder[-1], None
     for size in ladder:
+        _check_memory(rows, share, size, budget)
         space = _space(rows, kernel, numbers[:size], diagonal)
         larger = _Span(
             BlockEngine(sample.rows, space, _STORE, many_passes=True),
@@ -107,6 +113,19 @@ def grown(
         smaller = larger
     sizes, residuals, costs, gains = np.array(path).T
     return LandmarkPath(sizes.astype(int), residuals, costs, gains, chosen)
+
+
+def _check_memory(rows: Rows, sample: int, size: int, budget: int) -> None:
+    """Raise where the kernel values and matrices of the next rung do not fit."""
+    values = int(1.5 * sample * size) * rows.dtype.itemsize  # of two rungs
+    matrices = 5 * size * size * 8
+    need = FIXED_NEED + sample * rows.row_bytes + values + matrices
+    if need > budget:
+        raise MemoryError(
+            f"n_landmarks='auto' tries {size:,} landmarks, which needs "
+            f"{format_bytes(need)}; max_memory allows {format_bytes(budget)}. Give "
+            "n_landmarks as a number or raise max_memory."
+        )
 
 
 def _first_rung(n: int, n_clusters: int) -> int:

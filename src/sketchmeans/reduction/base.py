@@ -98,7 +98,7 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             A memory map and integers are read block by block.
         y : None
             Ignored.
@@ -117,7 +117,7 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
 
         Returns
         -------
