@@ -15,9 +15,9 @@ from sketchmeans.linalg import Array
 from sketchmeans.sources.base import Block, Source
 
 #: Bytes of a batch, where the reader is free to choose, and of all that are kept.
-BATCH_BYTES = 2 * 2**20
-_KEPT_BYTES = 16 * BATCH_BYTES
-_LEAST_KEPT = 3
+BATCH_BYTES = 8 * 2**20
+_KEPT_BYTES = 32 * 2**20
+_LEAST_KEPT, _MOST_KEPT = 3, 16
 
 Batch = Any
 Selection = Any  # a slice, or row numbers
@@ -31,6 +31,10 @@ class Batches(Protocol):
 
     def at(self, row: int) -> tuple[int, Batch, int]:
         """Return the batch that holds a row, between the numbers of its rows."""
+        ...
+
+    def read_ahead(self, row: int) -> None:
+        """Have the batch after a row ready, unless another thread sees to it."""
         ...
 
     def release(self) -> None:
@@ -73,6 +77,9 @@ class RandomBatches(ABC):
                 self._kept.popitem(last=False)
         return int(self._edges[number]), batch, int(self._edges[number + 1])
 
+    def read_ahead(self, row: int) -> None:
+        return  # other threads load what they need
+
     def release(self) -> None:
         with self._lock:
             self._kept.clear()
@@ -88,20 +95,26 @@ class ForwardBatches(ABC):
     ----------
     starts : ndarray
         Rows at which reading can begin; the first is 0.
+    n_rows : int
+        Number of all rows.
     batch_bytes : int
         Size of the largest batch.
     path : str
     """
 
-    def __init__(self, starts: Array, batch_bytes: int, path: str) -> None:
+    def __init__(self, starts: Array, n_rows: int, batch_bytes: int, path: str) -> None:
         self._starts = starts
+        self._n_rows = n_rows
         self._path = path
         kept = _n_kept(batch_bytes)
         self.memory = kept * batch_bytes
         self._kept: deque[tuple[int, Batch, int]] = deque(maxlen=kept)
+        self._keeping = threading.Lock()
+        # Whoever advances the stream holds this; others take what is kept meanwhile.
+        self._advancing = threading.Lock()
         self._stream: Iterator[tuple[Batch, int]] | None = None
         self._next = 0  # the row that comes next
-        self._lock = threading.Lock()
+        self._height = 0  # rows of the last batch
 
     @abstractmethod
     def begin(self, start: int) -> Iterator[tuple[Batch, int]]:
@@ -112,34 +125,48 @@ class ForwardBatches(ABC):
         """
 
     def at(self, row: int) -> tuple[int, Batch, int]:
-        with self._lock:
-            for first, batch, stop in reversed(self._kept):
-                if first <= row < stop:
-                    return first, batch, stop
-            start = int(np.searchsorted(self._starts, row, side="right")) - 1
-            place = int(self._starts[start])
-            if self._stream is None or not place <= self._next <= row:
-                self._stream, self._next = self.begin(start), place
-            while True:
-                first, batch, stop = self._advance(self._stream)
-                if row < stop:
-                    return first, batch, stop
+        found = self._find(row)
+        if found is None:
+            with self._advancing:
+                while (found := self._find(row)) is None:
+                    self._advance(row)
+        return found
 
-    def _advance(self, stream: Iterator[tuple[Batch, int]]) -> tuple[int, Batch, int]:
+    def read_ahead(self, row: int) -> None:
+        if self._advancing.acquire(blocking=False):
+            try:
+                ahead = self._next - row
+                if self._stream is not None and 0 <= ahead < 2 * self._height:
+                    self._advance(self._next)
+            finally:
+                self._advancing.release()
+
+    def _find(self, row: int) -> tuple[int, Batch, int] | None:
+        with self._keeping:
+            for kept in reversed(self._kept):
+                if kept[0] <= row < kept[2]:
+                    return kept
+        return None
+
+    def _advance(self, row: int) -> None:
+        """Read a batch on the way to a row."""
+        start = int(np.searchsorted(self._starts, row, side="right")) - 1
+        place = int(self._starts[start])
+        stream, self._stream = self._stream, None  # not to go on after an error
+        if stream is None or not place <= self._next <= row:
+            stream, self._next = self.begin(start), place
         try:
             batch, n_rows = next(stream)
         except StopIteration:
-            self._stream = None
             raise ValueError(f"{self._path} ends after row {self._next - 1}.") from None
-        except BaseException:
-            self._stream = None
-            raise
         first, self._next = self._next, self._next + n_rows
-        self._kept.append((first, batch, self._next))
-        return first, batch, self._next
+        with self._keeping:
+            self._kept.append((first, batch, self._next))
+        if self._next < self._n_rows:
+            self._stream, self._height = stream, n_rows
 
     def release(self) -> None:
-        with self._lock:
+        with self._advancing, self._keeping:
             self._kept.clear()
             self._stream = None
 
@@ -188,6 +215,7 @@ class DenseBatches(_Batched):
         out = self._block(stop - start) if out is None else out
         for batch, rows, places in self._between(start, stop):
             self._copy(batch, rows, out[places])
+        self.batches.read_ahead(stop)
         return out
 
     def take(self, indices: Array) -> Array:
@@ -205,7 +233,9 @@ class SparseBatches(_Batched):
     is_sparse = True
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        return stacked([batch[rows] for batch, rows, _ in self._between(start, stop)])
+        parts = [batch[rows] for batch, rows, _ in self._between(start, stop)]
+        self.batches.read_ahead(stop)
+        return stacked(parts)
 
     def take(self, indices: Array) -> Block:
         parts, order = [], []
@@ -228,4 +258,4 @@ def in_order(parts: list[Block], places: Array) -> Block:
 
 
 def _n_kept(batch_bytes: int) -> int:
-    return max(_LEAST_KEPT, min(16, _KEPT_BYTES // max(batch_bytes, 1)))
+    return max(_LEAST_KEPT, min(_MOST_KEPT, _KEPT_BYTES // max(batch_bytes, 1)))

@@ -20,8 +20,8 @@ from sketchmeans.sources.tables import (
     ARROW_MEMORY,
     Columns,
     TableSource,
+    arrays_of,
     choose_columns,
-    without_nulls,
 )
 from sketchmeans.sources.text import PIECE_BYTES, Piece, lines_in_pieces
 
@@ -67,11 +67,11 @@ class DelimitedSource(TableSource):
         pieces: list[Piece] = []
         n_rows = largest = 0
         for place, text in lines_in_pieces(path, offset):
-            batch = parser.features(text, n_rows)
-            if batch.num_rows:
-                pieces.append(Piece(path, place, len(text), n_rows, batch.num_rows))
-                largest = max(largest, batch.nbytes)
-            n_rows += batch.num_rows
+            found = parser.features(text, n_rows)
+            if count := len(found[0]):
+                pieces.append(Piece(path, place, len(text), n_rows, count))
+                largest = max(largest, count * columns.row_bytes)
+            n_rows += count
         super().__init__(path, n_rows, columns)
         self._parser, self._pieces = parser, pieces
         self.batches = _DelimitedBatches(parser, pieces, n_rows, largest)
@@ -99,7 +99,7 @@ class _DelimitedBatches(RandomBatches):
         super().__init__(np.array([*(p.first for p in pieces), n_rows]), largest)
         self._parser, self._pieces = parser, pieces
 
-    def load(self, number: int) -> Any:
+    def load(self, number: int) -> list[Array]:
         piece = self._pieces[number]
         return self._parser.features(piece.text(), piece.first)
 
@@ -113,11 +113,11 @@ class _Parser:
     names: list[str]  # of all columns of the file
     delimiter: str
 
-    def features(self, text: bytes, first: int) -> Any:
+    def features(self, text: bytes, first: int) -> list[Array]:
         """Return the features; `first` is the number of the first row."""
         kind = pa.from_numpy_dtype(self.columns.dtype)
         batch = self.batch(text, dict.fromkeys(self.columns.names, kind), first)
-        return without_nulls(batch, self.path, self.columns, first)
+        return arrays_of(batch, self.path, self.columns, first)
 
     def batch(self, text: bytes, types: dict[str, Any], first: int) -> Any:
         """Return the columns of these types, as one batch."""

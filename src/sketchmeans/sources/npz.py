@@ -104,7 +104,7 @@ class _PackedBatches(ForwardBatches):
     ) -> None:
         row_bytes = shape[1] * dtype.itemsize
         self._step = min(max(BATCH_BYTES // max(row_bytes, 1), 1), shape[0])
-        super().__init__(np.zeros(1, np.int64), self._step * row_bytes, path)
+        super().__init__(np.zeros(1, int), shape[0], self._step * row_bytes, path)
         self._info = info
 
     def begin(self, start: int) -> Iterator[tuple[Array, int]]:
@@ -217,7 +217,7 @@ class _PackedCsrBatches(ForwardBatches):
         entries = np.diff(parts.pointers[edges]).max(initial=0)
         pointers = np.diff(edges).max(initial=0) * parts.pointers.itemsize
         size = int(entries * parts.entry_bytes + pointers)
-        super().__init__(np.zeros(1, np.int64), size, path)
+        super().__init__(np.zeros(1, int), parts.shape[0], size, path)
         self._members, self._parts = members, parts
 
     def begin(self, start: int) -> Iterator[tuple[Block, int]]:

@@ -17,9 +17,9 @@ from sketchmeans.sources.tables import (
     ARROW_MEMORY,
     Columns,
     TableSource,
+    arrays_of,
     choose_columns,
     label_array,
-    without_nulls,
 )
 
 #: Bytes of a column chunk that are read ahead.
@@ -63,16 +63,16 @@ class _ParquetBatches(ForwardBatches):
     def __init__(self, path: str, metadata: Any, columns: Columns) -> None:
         groups = range(metadata.num_row_groups)
         counts = [metadata.row_group(i).num_rows for i in groups]
-        self._height = max(BATCH_BYTES // columns.row_bytes, 1)
-        super().__init__(
-            np.cumsum([0, *counts])[:-1], self._height * columns.row_bytes, path
-        )
+        self._batch_height = max(BATCH_BYTES // columns.row_bytes, 1)
+        starts = np.cumsum([0, *counts])[:-1]
+        size = self._batch_height * columns.row_bytes
+        super().__init__(starts, metadata.num_rows, size, path)
         self._metadata, self._columns = metadata, columns
 
     def begin(self, start: int) -> Iterator[tuple[Any, int]]:
         row = int(self._starts[start])
         return _decoded(
-            self._path, self._metadata, self._columns, start, row, self._height
+            self._path, self._metadata, self._columns, start, row, self._batch_height
         )
 
 
@@ -87,7 +87,7 @@ def _decoded(
             columns=list(columns.names),
             use_threads=False,  # the caller's are as many as n_jobs says
         ):
-            yield without_nulls(batch, path, columns, row), batch.num_rows
+            yield arrays_of(batch, path, columns, row), batch.num_rows
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} is damaged at row {row}: {error}") from None

@@ -40,7 +40,7 @@ class Columns:
 
 
 class TableSource(DenseBatches):
-    """Columns of a table as the features of rows."""
+    """Columns of a table as the features of rows; a batch is a list of columns."""
 
     def __init__(self, path: str, n_rows: int, columns: Columns) -> None:
         self.path = path
@@ -50,8 +50,8 @@ class TableSource(DenseBatches):
         self.feature_names = columns.names
 
     def _copy(self, batch: Batch, rows: Selection, out: Array) -> None:
-        for j, name in enumerate(self.columns.names):
-            out[:, j] = _values(batch.column(name))[rows]
+        for j, column in enumerate(batch):
+            out[:, j] = column[rows]
 
     def labels(self) -> Array:
         if self.columns.label is None:
@@ -63,8 +63,12 @@ class TableSource(DenseBatches):
         raise NotImplementedError  # pragma: no cover - abstract
 
 
-def without_nulls(batch: Batch, path: str, columns: Columns, first: int) -> Batch:
-    """Return a batch, if it has a value in every place."""
+def arrays_of(batch: Any, path: str, columns: Columns, first: int) -> list[Array]:
+    """Return the columns of an Arrow batch, if they have a value in every row.
+
+    `first` is the number of the first row.
+    """
+    arrays = []
     for name in columns.names:
         column = batch.column(name)
         if column.null_count:
@@ -73,11 +77,14 @@ def without_nulls(batch: Batch, path: str, columns: Columns, first: int) -> Batc
                 f"{path} has no value in row {row}, column {name!r}; every value "
                 "should be a finite number."
             )
-    return batch
+        arrays.append(_values(column))
+    return arrays
 
 
 def _values(column: Any) -> Array:
     """Return the numbers of an Arrow array without nulls, uncopied."""
+    if len(column) == 0:  # it may have no memory
+        return np.empty(0, _NUMBERS[column.type])
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     values: Array = np.frombuffer(
