@@ -437,7 +437,9 @@ def test_lift_is_the_ratio_of_errors(X):
     model = Nystrom(n_landmarks=10, rank=8, random_state=0).fit(X)
     for norm in NORMS:
         # Given landmarks are the same in every repeat.
-        other = Nystrom(model.kernel_, landmarks=np.arange(10), rank=8).fit(X)
+        other = Nystrom(
+            model.kernel_, landmarks=np.arange(10), rank=8, random_state=0
+        ).fit(X)
         theirs = other.approximation_error(X, norm)
         expected = theirs / model.approximation_error(X, norm)
         found = model.lift(X, np.arange(10), norm=norm, n_repeats=2)

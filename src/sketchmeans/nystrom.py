@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -31,6 +30,7 @@ from sketchmeans.validation import (
     check_weights,
     is_auto,
     validated,
+    warn_user,
 )
 
 #: ``n_landmarks="auto"`` takes this many, or all rows if there are fewer.
@@ -366,11 +366,9 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             kernel_params=self.kernel_params,
         ).resolved(rows, rng)
         if not kernel.positive_definite:
-            warnings.warn(
+            warn_user(
                 f"{kernel!r} is not positive semi-definite: features approximate its "
                 "positive part only.",
-                UserWarning,
-                stacklevel=3,
             )
         self.kernel_ = kernel
         self.gamma_ = getattr(kernel, "gamma", None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from numbers import Integral, Real
@@ -13,6 +15,9 @@ from sklearn.utils.validation import check_array, validate_data
 from sketchmeans.linalg import Array
 from sketchmeans.rows import check_finite
 from sketchmeans.sources import Source, as_source
+
+#: Packages that call one another between a user's line and a warning.
+_INNER_PACKAGES = ("sketchmeans", "sklearn", "joblib", "contextlib")
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -84,6 +89,22 @@ def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
             "sample_weight is zero for every row; at least one should be positive."
         )
     return None if (weights == 1.0).all() else weights
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's code that led here, however many calls up.
+
+    A fit may be called directly, by a Pipeline or by a search, and is decorated, so
+    no fixed `stacklevel` is right.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_inner(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_inner(module: str) -> bool:
+    return module.partition(".")[0] in _INNER_PACKAGES
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

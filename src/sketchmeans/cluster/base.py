@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any
 
@@ -31,6 +30,7 @@ from sketchmeans.validation import (
     check_weights,
     is_auto,
     validated,
+    warn_user,
 )
 
 
@@ -96,11 +96,10 @@ class Clusterer(
         if not isinstance(start, Start):
             return self._auto_restarts if is_auto(self.n_init) else int(self.n_init)
         if not is_auto(self.n_init) and self.n_init != 1:
-            warnings.warn(
+            warn_user(
                 f"n_init={self.n_init} restarts from a given init would all be the "
                 "same: one is run.",
                 RuntimeWarning,
-                stacklevel=3,
             )
         return 1
 
@@ -125,26 +124,23 @@ class Clusterer(
         self.exemplar_indices_ = exemplars
         found = int((result.counts > 0.0).sum())
         if found < self.n_clusters:
-            warnings.warn(
+            warn_user(
                 f"Only {found} clusters of n_clusters={self.n_clusters} have rows: "
                 "the rows hold too few distinct values.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         if result.stopped and not result.converged:
-            warnings.warn(
+            warn_user(
                 f"A callback stopped the fit after {result.n_iter} passes, before the "
                 f"cost fell by no more than tol={self.tol:g} of itself.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         elif not result.converged:
-            warnings.warn(
+            warn_user(
                 f"No convergence after {limit}={getattr(self, limit)} passes: the cost "
                 f"still fell by more than tol={self.tol:g} of itself. Raise {limit} or "
                 "tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def fit_predict(self, X: Any, y: None = None, sample_weight: Any = None) -> Array:

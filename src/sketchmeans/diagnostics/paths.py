@@ -16,7 +16,7 @@ from sketchmeans.diagnostics.agreement import adjusted_rand_score
 from sketchmeans.diagnostics.checks import check_below, check_positive
 from sketchmeans.diagnostics.problem import KernelLike, Problem, opened
 from sketchmeans.diagnostics.spectral_bounds import subsample_bounds
-from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.kernels import Kernel, as_kernel, is_given
 from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import lloyd
@@ -100,14 +100,14 @@ def bandwidth_path(
     k = check_integer("n_clusters", n_clusters)
     if not len(gammas):
         raise ValueError(f"gammas={gammas!r} should have at least one bandwidth.")
+    if not hasattr(as_kernel(kernel, kernel_params=kernel_params), "gamma"):
+        raise ValueError(f"kernel={kernel!r} should have a bandwidth.")
     columns = []
     for gamma in gammas:
         value: Gamma = check_positive("gammas", gamma)
         chosen = kernel
-        if not isinstance(kernel, str):  # it has its bandwidth in itself
-            if isinstance(kernel, Kernel) and hasattr(kernel, "gamma"):
-                chosen = clone(kernel).set_params(gamma=value)
-            value = "mean"
+        if isinstance(kernel, Kernel):  # it has its bandwidth in itself
+            chosen, value = clone(kernel).set_params(gamma=value), "mean"
         with opened(
             X,
             chosen,
@@ -117,8 +117,6 @@ def bandwidth_path(
             n_jobs=n_jobs,
             random_state=random_state,
         ) as problem:
-            if not hasattr(problem.kernel, "gamma"):
-                raise ValueError(f"kernel={kernel!r} should have a bandwidth.")
             study = _Study(problem, [k], n_subsamples, subsample_size, confidence)
             found = study.table()
             columns.append(

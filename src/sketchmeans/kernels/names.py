@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from sketchmeans.kernels.base import Kernel
 from sketchmeans.kernels.distances import RBF, Laplacian
 from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
-from sketchmeans.validation import check_number
+from sketchmeans.validation import check_number, warn_user
 
 KERNELS: dict[str, type[Kernel]] = {
     "rbf": RBF,
@@ -32,6 +32,9 @@ KERNELS: dict[str, type[Kernel]] = {
     "precomputed": Precomputed,
 }
 
+#: What the kernel parameters of the estimators are if the user says nothing.
+_DEFAULTS = {"gamma": "mean", "degree": 3, "coef0": 1}
+
 
 def as_kernel(
     kernel: str | Kernel | Callable[..., float],
@@ -43,17 +46,20 @@ def as_kernel(
 ) -> Kernel:
     """Return the `Kernel` that a user's parameters stand for.
 
-    Parameters that a kernel does not have (the ``degree`` of an rbf) are left out
-    at their defaults, as in scikit-learn; with a callable or a `Kernel` object they
-    must not be given at all.
+    A parameter that the kernel does not have (the ``degree`` of an rbf) is left out,
+    with a warning if it was given: a search over kernels may well set it for others.
+    With a callable or a `Kernel` object, which never have them, it is an error, as it
+    is to give one both by itself and in `kernel_params`.
 
     Examples
     --------
     >>> as_kernel("poly", degree=2)
     Polynomial(coef0=1, degree=2)
     """
+    named = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    explicit = {n: v for n, v in named.items() if not _is_default(n, v)}
     if isinstance(kernel, Kernel) or callable(kernel):
-        if (gamma, degree, coef0) != ("mean", 3, 1):
+        if explicit:
             raise ValueError(
                 f"gamma={gamma!r}, degree={degree!r} and coef0={coef0!r} should be "
                 "left at their defaults with a callable or a Kernel object: give "
@@ -66,19 +72,21 @@ def as_kernel(
                 f"kernel_params={kernel_params!r} should be None with a Kernel object."
             )
         return kernel
-    named = {"gamma": gamma, "degree": degree, "coef0": coef0}
     if isinstance(kernel, str) and kernel in KERNELS:
         family = KERNELS[kernel]
         known = family._get_param_names()
         chosen = {name: value for name, value in named.items() if name in known}
         for name in {"degree", "coef0"} & set(chosen):
             check_number(name, chosen[name], low=-np.inf)
+        _check_known(kernel, kernel_params or {}, known)
+        _check_given_once(explicit, kernel_params or {})
+        _warn_of_unused(kernel, explicit, known)
         chosen |= kernel_params or {}
-        _check_known(kernel, chosen, known)
         return family(**chosen)
     if isinstance(kernel, str) and kernel in PAIRWISE_KERNEL_FUNCTIONS:
         known = list(signature(PAIRWISE_KERNEL_FUNCTIONS[kernel]).parameters)[2:]
         _check_known(kernel, kernel_params or {}, known)
+        _warn_of_unused(kernel, explicit, [])
         return Pairwise(kernel, kernel_params)
     names = sorted(set(KERNELS) | set(PAIRWISE_KERNEL_FUNCTIONS))
     raise ValueError(
@@ -94,6 +102,26 @@ def _check_known(kernel: str, params: Mapping[str, Any], known: list[str]) -> No
         )
 
 
+def _is_default(name: str, value: Any) -> bool:
+    return isinstance(value, str | Real) and bool(value == _DEFAULTS[name])
+
+
+def _check_given_once(explicit: Mapping[str, Any], params: Mapping[str, Any]) -> None:
+    for name in sorted(set(explicit) & set(params)):
+        raise ValueError(
+            f"{name}={explicit[name]!r} is given twice: kernel_params has "
+            f"{name}={params[name]!r}. Give one of them."
+        )
+
+
+def _warn_of_unused(
+    kernel: str, explicit: Mapping[str, Any], known: Sequence[str]
+) -> None:
+    unused = [f"{n}={value!r}" for n, value in explicit.items() if n not in known]
+    if unused:
+        warn_user(f"kernel={kernel!r} has no use for {', '.join(unused)}.")
+
+
 def is_given(kernel: Kernel) -> bool:
     """Say whether the kernel values are precomputed."""
     return isinstance(kernel, Precomputed)
@@ -102,9 +130,7 @@ def is_given(kernel: Kernel) -> bool:
 def warn_if_indefinite(kernel: Kernel) -> None:
     """Warn that the theory does not cover an indefinite kernel."""
     if not kernel.positive_definite:
-        warnings.warn(
+        warn_user(
             f"{kernel!r} is not positive semi-definite: the cost need not fall from "
             "pass to pass, and it has no certificate.",
-            UserWarning,
-            stacklevel=3,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from scipy import sparse
 from sketchmeans.kernels import Kernel
 from sketchmeans.linalg import Array
 from sketchmeans.rows import Block, Rows
+from sketchmeans.validation import warn_user
 
 
 @dataclass(frozen=True)
@@ -170,9 +170,7 @@ def _row_bytes(X: Block) -> list[bytes]:
 def warn_if_fewer(found: int, wanted: int) -> None:
     """Warn that the rows hold fewer distinct values than landmarks were asked for."""
     if found < wanted:
-        warnings.warn(
+        warn_user(
             f"Only {found} landmarks were chosen of n_landmarks={wanted}: the rows "
             "hold no more distinct values.",
-            UserWarning,
-            stacklevel=3,
         )
