@@ -3,14 +3,16 @@
 Before a fit: how fast the spectrum decays, its effective dimension, and how many
 landmarks or sketched features the theory asks for, and what other bandwidths and
 numbers of clusters would give.  After it: a certified bound on the distance to the
-optimum, whether the landmarks preserve the kernel matrix, the cost on new rows, and
-the agreement with known classes.
+optimum, whether the landmarks preserve the kernel matrix, the cost on new rows, the
+agreement with known classes, what the clusters look like, and a map of the rows.
 """
 
 from __future__ import annotations
 
 from sketchmeans.diagnostics.agreement import (
+    Agreement,
     adjusted_rand_score,
+    agreement,
     clustering_accuracy,
     normalized_mutual_info_score,
 )
@@ -20,6 +22,7 @@ from sketchmeans.diagnostics.decay import SpectrumDecay, spectrum_decay
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.preserving import is_gamma_preserving, preserved_gamma
 from sketchmeans.diagnostics.risk import Risk, risk
+from sketchmeans.diagnostics.row_map import RowMap, row_map
 from sketchmeans.diagnostics.sketch_sizes import SketchSize, sketch_size
 from sketchmeans.diagnostics.spectrum import (
     EffectiveDimension,
@@ -27,19 +30,25 @@ from sketchmeans.diagnostics.spectrum import (
     effective_dimension,
     ridge_leverage_scores,
 )
+from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
 
 __all__ = [
+    "Agreement",
     "Certificate",
+    "ClusterSummary",
     "EffectiveDimension",
     "LandmarkBudget",
     "RidgeLeverageScores",
     "Risk",
+    "RowMap",
     "SketchSize",
     "SpectrumDecay",
     "adjusted_rand_score",
+    "agreement",
     "bandwidth_path",
     "certificate",
     "cluster_count_path",
+    "cluster_summary",
     "clustering_accuracy",
     "effective_dimension",
     "is_gamma_preserving",
@@ -48,6 +57,7 @@ __all__ = [
     "preserved_gamma",
     "ridge_leverage_scores",
     "risk",
+    "row_map",
     "sketch_size",
     "spectrum_decay",
 ]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from sketchmeans.diagnostics.base import Report
 from sketchmeans.linalg import Array
 from sketchmeans.validation import check_weights
 
 __all__ = [
+    "Agreement",
     "adjusted_rand_score",
+    "agreement",
     "clustering_accuracy",
     "normalized_mutual_info_score",
 ]
@@ -45,7 +49,7 @@ def clustering_accuracy(y: Any, labels: Any, sample_weight: Any = None) -> float
     >>> clustering_accuracy(["a", "a", "b", "b"], [1, 1, 0, 2])
     0.75
     """
-    classes, clusters = _codes("y", y), _codes("labels", labels)
+    classes, clusters = _codes("y", y)[0], _codes("labels", labels)[0]
     if len(classes) != len(clusters):
         raise ValueError(
             f"labels of {len(clusters)} rows should be of as many as y, {len(classes)}."
@@ -53,12 +57,71 @@ def clustering_accuracy(y: Any, labels: Any, sample_weight: Any = None) -> float
     weights = check_weights(sample_weight, len(classes))
     counts = np.zeros((classes.max() + 1, clusters.max() + 1))
     np.add.at(counts, (classes, clusters), 1.0 if weights is None else weights)
+    return _matched_share(counts)
+
+
+@dataclass(frozen=True, repr=False)
+class Agreement(Report):
+    """How clusters and known classes go together.
+
+    Attributes
+    ----------
+    accuracy : float
+        See `clustering_accuracy`.
+    adjusted_rand, normalized_mutual_information : float
+        As scikit-learn has them: 1 for the same partition, 0 by chance.
+    classes : tuple of str
+    counts : ndarray of shape (number of classes, number of clusters)
+        Rows of each class in each cluster.
+    """
+
+    accuracy: float
+    adjusted_rand: float
+    normalized_mutual_information: float
+    classes: tuple[str, ...]
+    counts: Array
+
+
+def agreement(y: Any, labels: Any, n_clusters: int) -> Agreement:
+    """Compare clusters with known classes.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Classes: numbers, strings, or any other keys of a dict.
+    labels : ndarray of shape (n,)
+        Clusters, from 0 to `n_clusters` less 1.
+    n_clusters : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = agreement(["a", "a", "b", "b"], np.array([1, 1, 0, 2]), 3)
+    >>> found.accuracy, found.classes
+    (0.75, ('a', 'b'))
+    """
+    codes, names = _codes("y", y)
+    counts = np.zeros((len(names), n_clusters), dtype=np.int64)
+    np.add.at(counts, (codes, labels), 1)
+    return Agreement(
+        accuracy=_matched_share(counts),
+        adjusted_rand=float(adjusted_rand_score(codes, labels)),
+        normalized_mutual_information=float(
+            normalized_mutual_info_score(codes, labels)
+        ),
+        classes=tuple(str(name) for name in names),
+        counts=counts,
+    )
+
+
+def _matched_share(counts: Array) -> float:
+    """Return the share of rows in the best matching of classes and clusters."""
     matched = counts[linear_sum_assignment(counts, maximize=True)]
     return float(matched.sum() / counts.sum())
 
 
-def _codes(name: str, labels: Any) -> Array:
-    """Return the labels as numbers from 0 on."""
+def _codes(name: str, labels: Any) -> tuple[Array, list[Any]]:
+    """Return the labels as numbers from 0 on, and what each number stands for."""
     # An array of several types would turn all labels into strings.
     values = np.asarray(labels, dtype=object if isinstance(labels, list) else None)
     if values.ndim != 1 or not len(values):
@@ -70,6 +133,8 @@ def _codes(name: str, labels: Any) -> Array:
         row = int(missing.argmax())
         raise ValueError(f"{name}[{row}]={values[row]} should be a label.")
     if values.dtype != object:
-        return np.unique(values, return_inverse=True)[1]
+        names, codes = np.unique(values, return_inverse=True)
+        return codes, names.tolist()
     known: dict[Any, int] = {}  # labels of several types cannot be sorted
-    return np.array([known.setdefault(label, len(known)) for label in values])
+    codes = np.array([known.setdefault(label, len(known)) for label in values])
+    return codes, list(known)

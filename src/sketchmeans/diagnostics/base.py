@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 
 class Report:
@@ -75,6 +76,10 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
+    if isinstance(value, Report):
+        return value.to_dict()
+    if sparse.issparse(value):
+        value = value.toarray().tolist()
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -7,12 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.diagnostics.base import Report
 from sketchmeans.diagnostics.checks import check_below
+from sketchmeans.diagnostics.fitted import (
+    Model,
+    check_given_rows,
+    check_model,
+    fitted_space,
+)
 from sketchmeans.diagnostics.spectral_bounds import (
     Moments,
     kernel_moments,
@@ -23,7 +28,6 @@ from sketchmeans.kernels import Kernel, Linear, is_given
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, as_rows
-from sketchmeans.spaces import LandmarkSpace
 from sketchmeans.validation import (
     as_generator,
     check_integer,
@@ -36,8 +40,6 @@ from sketchmeans.validation import (
 _LANDMARKS = 1_000
 #: Subsamples, and rows of each.
 _SUBSAMPLES, _FEW_ROWS, _MOST_ROWS = 4, 1_200, 2_000
-
-Model = KernelKMeans | NystromKMeans | SketchedKMeans
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,12 +161,7 @@ def certificate(
     check_integer("n_subsamples", n_subsamples)
     if subsample_size is not None:
         check_integer("subsample_size", subsample_size, low=2)
-    if not isinstance(model, KernelKMeans | NystromKMeans | SketchedKMeans):
-        raise ValueError(
-            f"model={model!r} should be a fitted KernelKMeans, NystromKMeans or "
-            "SketchedKMeans."
-        )
-    check_is_fitted(model, "cluster_sizes_")
+    model = check_model(model)
     rng = as_generator(random_state)
     X = validated(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
@@ -181,7 +178,7 @@ def certificate(
                 confidence,
                 rng,
             )[0]
-            cost = _cost(model, rows, kernel)
+            cost = _cost(model, rows)
             return Certificate(method, float(bound), cost / total, None, confidence)
         moments, cost = _moments(model, rows, kernel, n_landmarks, rng)
     return Certificate(
@@ -207,26 +204,13 @@ def _kernel(model: Model, rows: Rows) -> Kernel:
             f"kernel={kernel!r} should be positive semi-definite: there is no "
             "certificate for any other."
         )
-    if is_given(kernel) and len(rows) != rows.n_features:
-        raise ValueError(
-            f"X.shape={rows.X.shape} should be ({rows.n_features}, {rows.n_features}) "
-            "with kernel='precomputed': the kernel matrix of the fit."
-        )
+    check_given_rows(kernel, rows)
     return kernel
 
 
-def _cost(model: Model, rows: Rows, kernel: Kernel) -> float:
+def _cost(model: Model, rows: Rows) -> float:
     """Return the total cost of the model's centres."""
-    space = model._space(rows)
-    if is_given(kernel) and not isinstance(model, SketchedKMeans):
-        space = LandmarkSpace(
-            kernel,
-            model._span_points(),
-            rows.dtype,
-            rows.workers,
-            diagonal=kernel.row_diagonal(rows),
-        )
-    engine = BlockEngine(rows, space)
+    engine = BlockEngine(rows, fitted_space(model, rows))
     nearest = [block.min(axis=1) for block in engine.distances(model._centers())]
     costs = np.concatenate(nearest).astype(np.float64)
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
@@ -249,13 +233,13 @@ def _moments(
                 f"n_landmarks={n_landmarks} should be None for SketchedKMeans: its "
                 "bound needs no landmarks."
             )
-        return linear_moments(rows), _cost(model, rows, kernel)
+        return linear_moments(rows), _cost(model, rows)
     points = _landmarks(model, rows, kernel, n_landmarks, rng)
     if isinstance(model, NystromKMeans) and len(model.dual_coef_) <= points.shape[0]:
         # The model's landmarks come first: one pass serves both.
         return kernel_moments(rows, kernel, points, model._centers())
     moments, _ = kernel_moments(rows, kernel, points)
-    return moments, _cost(model, rows, kernel)
+    return moments, _cost(model, rows)
 
 
 def _landmarks(

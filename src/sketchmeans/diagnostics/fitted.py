@@ -1,0 +1,94 @@
+"""A fitted model, and rows to look at with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sketchmeans.assign import Table
+from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.linalg import Array
+from sketchmeans.rows import Block, Rows
+from sketchmeans.spaces import LandmarkSpace, Space
+
+Model = KernelKMeans | NystromKMeans | SketchedKMeans
+
+
+def check_model(model: Any) -> Model:
+    """Return a fitted estimator of this library."""
+    if not isinstance(model, Model):
+        raise ValueError(
+            f"model={model!r} should be a fitted KernelKMeans, NystromKMeans or "
+            "SketchedKMeans."
+        )
+    check_is_fitted(model, "cluster_sizes_")
+    return model
+
+
+def has_given_kernel(model: Model) -> bool:
+    """Say whether the rows of a model are kernel values, and have no features."""
+    return not isinstance(model, SketchedKMeans) and is_given(model.kernel_)
+
+
+def check_given_rows(kernel: Kernel, rows: Rows) -> None:
+    """Raise where kernel values are given, but not those among the rows of the fit."""
+    if is_given(kernel) and len(rows) != rows.n_features:
+        raise ValueError(
+            f"X.shape={rows.X.shape} should be ({rows.n_features}, {rows.n_features}) "
+            "with kernel='precomputed': the kernel matrix of the fit."
+        )
+
+
+def fitted_space(model: Model, rows: Rows) -> Space:
+    """Return the space of the centres, with ``k(x, x)`` of the rows where it is given.
+
+    `rows` are in the form in which the model clusters them.
+    """
+    if isinstance(model, SketchedKMeans) or not is_given(model.kernel_):
+        return model._space(rows)
+    check_given_rows(model.kernel_, rows)
+    return LandmarkSpace(
+        model.kernel_,
+        model._span_points(),
+        rows.dtype,
+        rows.workers,
+        diagonal=model.kernel_.row_diagonal(rows),
+    )
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Labels of some rows, and the squared distances to the two nearest centres."""
+
+    labels: Array
+    own: Array
+    next: Array
+
+    @property
+    def margins(self) -> Array:
+        """``1 − own/next`` of the distances: 0 on a border, 1 at a centre."""
+        ratio = np.ones_like(self.own)
+        np.divide(self.own, self.next, out=ratio, where=self.next > 0.0)
+        return np.asarray(1.0 - np.sqrt(ratio))
+
+
+class Assigner:
+    """Finds the two nearest centres of a model for blocks of rows."""
+
+    def __init__(self, model: Model, rows: Rows) -> None:
+        self.space = fitted_space(model, rows)
+        self._table = Table(model._centers(), self.space.dtype, self.space.height)
+
+    def __call__(self, block: Block, numbers: Array) -> Nearest:
+        """Return the nearest centres; at most ``space.height`` rows at a time."""
+        scores = self._table.scores(self.space.coordinates(block))
+        labels, closest = self._table.nearest(scores)
+        both = np.stack([closest[:, 0], self._table.second(scores, labels)])
+        norms = self.space.constant_norm
+        both += self.space.row_norms(block, numbers) if norms is None else norms
+        own, after = np.maximum(both, 0.0).astype(np.float64)
+        return Nearest(labels[:, 0].astype(np.int32), own, after)

@@ -1,0 +1,210 @@
+"""A map of some rows: where they lie along the two main axes of feature space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from sketchmeans.assign import dense
+from sketchmeans.cluster import NystromKMeans, SketchedKMeans
+from sketchmeans.diagnostics.base import Report
+from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
+from sketchmeans.kernels import is_given
+from sketchmeans.linalg import Array
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Block, Rows, as_rows, spans
+from sketchmeans.spaces import LandmarkSpace, given_matrix
+from sketchmeans.validation import as_generator, check_integer, validated
+
+#: Rows that span the map of a model which has no landmarks.
+_SPAN_ROWS = 400
+
+
+@dataclass(frozen=True, repr=False)
+class RowMap(Report):
+    """Some rows in two dimensions, and what a sample shows besides.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (s,)
+        Numbers of the rows, ascending.
+    points : ndarray of shape (s, 2)
+        Their places along the first two principal axes; 0 where there is no axis.
+    labels : ndarray of shape (s,)
+        Their clusters.
+    centers : ndarray of shape (k, 2)
+        Mean place of each cluster's rows; not a number for clusters without any.
+    landmarks : ndarray of shape (m, 2) or None
+        Places of the model's landmarks.
+    shares : ndarray of shape (2,)
+        Share of the sample's variance along each axis.
+    residuals : ndarray of shape (s,) or None
+        Share of each row, ``‖φ(x) − Πφ(x)‖²/‖φ(x)‖²``, that the landmarks leave out.
+    cost : float
+        Mean squared distance of the rows of the sample to their centre.
+    spread : float
+        Their mean squared distance to the mean of all.
+    """
+
+    indices: Array
+    points: Array
+    labels: Array
+    centers: Array
+    landmarks: Array | None
+    shares: Array
+    residuals: Array | None
+    cost: float
+    spread: float
+
+    @property
+    def explained(self) -> float:
+        """Share of the spread that the clusters take away, estimated on the sample."""
+        return 1.0 - self.cost / self.spread if self.spread > 0.0 else 1.0
+
+
+def row_map(
+    model: Any, X: Any, *, sample_size: int = 2_000, random_state: Any = 0
+) -> RowMap:
+    """Draw a sample of rows and find its first two principal axes.
+
+    In the Nyström features of the model's landmarks, or of 400 rows of the sample for
+    `KernelKMeans`; in the input space for `SketchedKMeans`.  Costs s·m·(d + m) and a
+    spectrum of s × s for a sample of s rows, in memory of a few of these.
+
+    Parameters
+    ----------
+    model : KernelKMeans, NystromKMeans or SketchedKMeans
+        Fitted.
+    X : array-like, sparse matrix, path or `Source`, of shape (n, d)
+        The kernel matrix of the fit with ``kernel="precomputed"``.
+    sample_size : int, default=2,000
+        Rows of the sample, drawn at random without replacement; at most all.
+    random_state : int, Generator, RandomState or None, default=0
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sketchmeans import NystromKMeans
+    >>> X, y = make_blobs(600, 3, centers=3, random_state=1)
+    >>> model = NystromKMeans(3, n_landmarks=30, random_state=0).fit(X)
+    >>> found = row_map(model, X, sample_size=100)
+    >>> found.points.shape, found.landmarks.shape, found.explained > 0.8
+    ((100, 2), (30, 2), True)
+    """
+    model = check_model(model)
+    check_integer("sample_size", sample_size)
+    rng = as_generator(random_state)
+    X = validated(model, X, reset=False)
+    with Workers(model.n_jobs) as workers:
+        rows = model._view(as_rows(X, workers))
+        size = min(sample_size, len(rows))
+        numbers = np.sort(rng.choice(len(rows), size, replace=False))
+        block = rows.take(numbers)
+        labels, costs = _assigned(model, rows, block, numbers)
+        features, marks, norms = _features(model, rows, block, numbers, rng)
+    mean = np.asarray(features.mean(axis=0)).ravel()
+    axes, variances = _principal_axes(features, mean)
+    points = _along(axes, features, mean)
+    spread = max(float(norms.mean() - mean @ mean), 0.0)
+    inside = np.einsum("ij,ij->i", features, features) if marks is not None else norms
+    return RowMap(
+        indices=numbers,
+        points=points,
+        labels=labels,
+        centers=_mean_places(points, labels, len(model.cluster_sizes_)),
+        landmarks=None if marks is None else _along(axes, marks, mean),
+        shares=variances,
+        residuals=None if marks is None else _left_out(norms, inside),
+        cost=float(costs.mean()),
+        spread=spread,
+    )
+
+
+def _assigned(
+    model: Model, rows: Rows, block: Block, numbers: Array
+) -> tuple[Array, Array]:
+    assign = Assigner(model, rows)
+    found = [
+        assign(block[start:stop], numbers[start:stop])
+        for start, stop in spans(len(numbers), assign.space.height)
+    ]
+    labels = np.concatenate([part.labels for part in found])
+    return labels, np.concatenate([part.own for part in found])
+
+
+def _features(
+    model: Model, rows: Rows, block: Block, numbers: Array, rng: np.random.Generator
+) -> tuple[Block, Array | None, Array]:
+    """Return the features of the sample and of the landmarks, and squared norms."""
+    if isinstance(model, SketchedKMeans):
+        plain = model._space(rows)
+        features = plain.coordinates(block).astype(np.float64)
+        return features, None, plain.row_norms(block, numbers).astype(np.float64)
+    kernel, given = model.kernel_, is_given(model.kernel_)
+    if isinstance(model, NystromKMeans):
+        points = model.landmarks_
+    else:
+        few = rng.choice(numbers, min(_SPAN_ROWS, len(numbers)), replace=False)
+        points = kernel.points(rows, few)
+    space = LandmarkSpace(
+        kernel,
+        points,
+        np.dtype(np.float64),
+        rows.workers,
+        gram=given_matrix(rows, points.ravel()) if given else None,
+        diagonal=kernel.row_diagonal(rows) if given else None,
+    )
+    root = space.inverse.root()
+    norms = np.asarray(space.row_norms(block, numbers), dtype=np.float64)
+    features = space.coordinates(block) @ root
+    marks = None
+    if isinstance(model, NystromKMeans):
+        placed = rows.take(points.ravel()) if given else points
+        marks = space.coordinates(placed) @ root
+    return features, marks, norms
+
+
+def _principal_axes(features: Block, mean: Array) -> tuple[Array, Array]:
+    """Return the first two axes as columns, and their shares of the variance.
+
+    From the inner products of the rows: there may be very many features.
+    """
+    s = features.shape[0]
+    axes, shares = np.zeros((features.shape[1], 2)), np.zeros(2)
+    products = dense(features @ features.T)
+    products -= products.mean(axis=0)
+    products -= products.mean(axis=1)[:, None]
+    total = float(np.trace(products))
+    top = min(2, s)
+    values, vectors = eigh(products, subset_by_index=[s - top, s - 1])
+    noise = s * np.finfo(np.float64).eps * max(total, 0.0)
+    for i, (value, vector) in enumerate(
+        zip(values[::-1], vectors.T[::-1], strict=True)
+    ):
+        if value > noise:
+            axis = np.asarray(features.T @ vector).ravel() - mean * vector.sum()
+            axis /= np.linalg.norm(axis)
+            axes[:, i] = axis * np.sign(axis[np.abs(axis).argmax()])
+            shares[i] = value / total
+    return axes, shares
+
+
+def _along(axes: Array, features: Block, mean: Array) -> Array:
+    return np.asarray(dense(features @ axes) - mean @ axes)
+
+
+def _mean_places(points: Array, labels: Array, k: int) -> Array:
+    sums = np.stack([np.bincount(labels, p, k) for p in points.T], axis=1)
+    sizes = np.bincount(labels, minlength=k)[:, None]
+    result = np.full((k, 2), np.nan)
+    np.divide(sums, sizes, out=result, where=sizes > 0)
+    return result
+
+
+def _left_out(norms: Array, inside: Array) -> Array:
+    result = np.zeros_like(norms)
+    np.divide(norms - inside, norms, out=result, where=norms > 0.0)
+    return np.clip(result, 0.0, 1.0)

@@ -1,0 +1,321 @@
+"""What the clusters of some rows look like, in one pass over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.diagnostics.agreement import Agreement, agreement
+from sketchmeans.diagnostics.base import Report
+from sketchmeans.diagnostics.fitted import (
+    Assigner,
+    Nearest,
+    check_model,
+    has_given_kernel,
+)
+from sketchmeans.linalg import Array
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Block, Rows, as_rows, spans
+from sketchmeans.validation import check_integer, validated
+
+#: Bins of the margins, which lie between 0 and 1.
+_BINS = 25
+#: Rows whose mean the features are taken about, so that their squares keep digits.
+_PROBE_ROWS = 64
+
+
+@dataclass(frozen=True, repr=False)
+class Features(Report):
+    """Means of the features: of all rows, and of each cluster.
+
+    Attributes
+    ----------
+    mean, deviation : ndarray of shape (d,)
+        Mean and standard deviation over all rows.
+    cluster_means : ndarray of shape (k, d)
+        Those of all rows for a cluster without rows.
+    """
+
+    mean: Array
+    deviation: Array
+    cluster_means: Array
+
+    @property
+    def differences(self) -> Array:
+        """How many standard deviations a cluster's mean is above that of all rows.
+
+        Of shape (k, d); 0 for a feature that does not vary.
+        """
+        result = self.cluster_means - self.mean
+        varies = self.deviation > 0.0
+        np.divide(result, self.deviation, out=result, where=varies)
+        result[:, ~varies] = 0.0
+        return result
+
+    def telling(self, cluster: int, size: int) -> Array:
+        """Return the features that set a cluster apart most, the strongest first."""
+        strength = np.abs(self.differences[cluster])
+        order = np.argsort(-strength, kind="stable")[:size]
+        return np.asarray(order[strength[order] > 0.0])
+
+
+@dataclass(frozen=True, repr=False)
+class ClusterSummary(Report):
+    """Sizes, costs, margins, features and typical rows of the clusters.
+
+    Attributes
+    ----------
+    n_rows : int
+    sizes : ndarray of shape (k,)
+        Rows of each cluster.
+    costs : ndarray of shape (k,)
+        Mean squared distance of a cluster's rows to its centre; not a number for a
+        cluster without rows.
+    margins : ndarray of shape (k,) or None
+        Mean margin of each cluster's rows: 1 less the distance to the own centre as a
+        share of that to the next one; 0 on a border, 1 at a centre.  None where there
+        is one cluster only.
+    margin_edges : ndarray of shape (b + 1,)
+    margin_counts : ndarray of shape (k, b) or None
+        Rows of each cluster by margin.
+    exemplar_indices : ndarray of shape (k, q)
+        Row numbers of those nearest to each centre, the nearest first; -1 where a
+        cluster has fewer rows.
+    exemplars : ndarray or CSR matrix
+        These rows, cluster by cluster, without those that are missing; None for a
+        precomputed kernel, as is the next.
+    features : Features or None
+    agreement : Agreement or None
+        With known classes, if these were given.
+    """
+
+    n_rows: int
+    sizes: Array
+    costs: Array
+    margins: Array | None
+    margin_edges: Array
+    margin_counts: Array | None
+    exemplar_indices: Array
+    exemplars: Block | None
+    features: Features | None
+    agreement: Agreement | None = None
+
+    @property
+    def cost(self) -> float:
+        """``W``: the mean squared distance of all rows to their centre."""
+        full = self.sizes > 0
+        return float(self.sizes[full] @ self.costs[full] / self.n_rows)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters, with and without rows."""
+        return len(self.sizes)
+
+    def exemplars_of(self, cluster: int) -> tuple[Array, Block | None]:
+        """Return the numbers of a cluster's typical rows, and the rows."""
+        present = self.exemplar_indices >= 0
+        numbers = self.exemplar_indices[cluster][present[cluster]]
+        start = int(present[:cluster].sum())
+        if self.exemplars is None:
+            return numbers, None
+        return numbers, self.exemplars[start : start + len(numbers)]
+
+
+def cluster_summary(
+    model: Any, X: Any, *, y: Any = None, n_exemplars: int = 5
+) -> ClusterSummary:
+    """Describe the clusters that a fitted model finds in some rows.
+
+    Every row belongs to its nearest centre.  One pass, block by block: n·m·(d + k)
+    and n·d for the means; memory k·d, and n labels where `y` is given.
+
+    Parameters
+    ----------
+    model : KernelKMeans, NystromKMeans or SketchedKMeans
+        Fitted.
+    X : array-like, sparse matrix, path or `Source`, of shape (n, d)
+        As a rule the rows of the fit; its kernel matrix with
+        ``kernel="precomputed"``.
+    y : array-like of shape (n,), optional
+        Known classes.
+    n_exemplars : int, default=5
+        Typical rows of each cluster, at most.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sketchmeans import NystromKMeans
+    >>> X, y = make_blobs(600, 3, centers=3, random_state=1)
+    >>> model = NystromKMeans(3, random_state=0).fit(X)
+    >>> found = cluster_summary(model, X, y=y)
+    >>> found.sizes, found.agreement.accuracy
+    (array([200, 200, 200]), 1.0)
+    """
+    model = check_model(model)
+    n_exemplars = check_integer("n_exemplars", n_exemplars)
+    X = validated(model, X, reset=False)
+    with Workers(model.n_jobs) as workers:
+        rows = as_rows(X, workers)
+        if y is not None and len(y) != len(rows):
+            raise ValueError(
+                f"y of {len(y)} labels should have {len(rows)}, one for each row of X."
+            )
+        k = len(model.cluster_sizes_)
+        counts = _Counts(k, n_exemplars, len(rows) if y is not None else 0)
+        sums = None if has_given_kernel(model) else _FeatureSums(k, rows)
+        for span, nearest, part in _passed(model, rows, sums):
+            counts.add(span[0], nearest)
+            if sums is not None:
+                sums.add(*part)
+        numbers = counts.exemplars()
+        exemplars = None if sums is None else rows.take(numbers[numbers >= 0])
+    return ClusterSummary(
+        n_rows=len(rows),
+        sizes=counts.sizes,
+        costs=counts.costs(),
+        margins=counts.mean_margins(),
+        margin_edges=counts.edges,
+        margin_counts=counts.histogram if k > 1 else None,
+        exemplar_indices=numbers,
+        exemplars=exemplars,
+        features=None if sums is None else sums.finished(counts.sizes),
+        agreement=None if y is None else agreement(y, counts.labels, k),
+    )
+
+
+def _passed(
+    model: Any, rows: Rows, sums: _FeatureSums | None
+) -> Iterator[tuple[tuple[int, int], Nearest, Any]]:
+    """Yield every block's span, nearest centres, and sums of features."""
+    view = model._view(rows)
+    assign = Assigner(model, view)
+    edges = spans(len(rows), assign.space.height)
+
+    def look(span: tuple[int, int]) -> tuple[Nearest, Any]:
+        nearest = assign(view.block(*span), np.arange(*span))
+        if sums is None:
+            return nearest, None
+        return nearest, sums.of(rows.block(*span), nearest.labels)
+
+    for span, (nearest, part) in zip(edges, rows.workers.map(look, edges), strict=True):
+        yield span, nearest, part
+
+
+@dataclass
+class _Counts:
+    """What adds up over blocks and needs no features."""
+
+    k: int
+    n_exemplars: int
+    n_labels: int
+    edges: Array = field(default_factory=lambda: np.linspace(0.0, 1.0, _BINS + 1))
+
+    def __post_init__(self) -> None:
+        self.sizes = np.zeros(self.k, dtype=np.int64)
+        self.histogram = np.zeros((self.k, _BINS), dtype=np.int64)
+        self.labels = np.empty(self.n_labels, dtype=np.int32)
+        self._costs, self._margins = np.zeros(self.k), np.zeros(self.k)
+        # Cluster, squared distance and number of the rows nearest to each centre.
+        self._best = np.empty(0, np.intp), np.empty(0), np.empty(0, np.intp)
+
+    def add(self, start: int, nearest: Nearest) -> None:
+        """Take in a block of rows."""
+        labels, margins = nearest.labels, nearest.margins
+        if self.n_labels:
+            self.labels[start : start + len(labels)] = labels
+        self.sizes += np.bincount(labels, minlength=self.k)
+        self._costs += np.bincount(labels, nearest.own, self.k)
+        self._margins += np.bincount(labels, margins, self.k)
+        bins = np.minimum((margins * _BINS).astype(np.intp), _BINS - 1)
+        flat = np.bincount(labels * np.intp(_BINS) + bins, minlength=self.k * _BINS)
+        self.histogram += flat.reshape(self.k, _BINS)
+        clusters, distances, numbers = self._best
+        self._best = self._nearest_few(
+            np.concatenate([clusters, labels]),
+            np.concatenate([distances, nearest.own]),
+            np.concatenate([numbers, start + np.arange(len(labels))]),
+        )
+
+    def _nearest_few(
+        self, clusters: Array, distances: Array, numbers: Array
+    ) -> tuple[Array, Array, Array]:
+        order = np.lexsort((numbers, distances, clusters))
+        first = np.searchsorted(clusters[order], np.arange(self.k))
+        place = np.arange(len(order)) - first[clusters[order]]
+        kept = order[place < self.n_exemplars]
+        return clusters[kept], distances[kept], numbers[kept]
+
+    def costs(self) -> Array:
+        return self._per_row(self._costs)
+
+    def mean_margins(self) -> Array | None:
+        return self._per_row(self._margins) if self.k > 1 else None
+
+    def _per_row(self, totals: Array) -> Array:
+        result = np.full(self.k, np.nan)
+        np.divide(totals, self.sizes, out=result, where=self.sizes > 0)
+        return result
+
+    def exemplars(self) -> Array:
+        """Return the row numbers, in a row for each cluster."""
+        result = np.full((self.k, self.n_exemplars), -1, dtype=np.int64)
+        clusters, _, numbers = self._best
+        first = np.searchsorted(clusters, np.arange(self.k))
+        result[clusters, np.arange(len(clusters)) - first[clusters]] = numbers
+        return result
+
+
+class _FeatureSums:
+    """Sums of features by cluster, and of their squares."""
+
+    def __init__(self, k: int, rows: Rows) -> None:
+        d = rows.n_features
+        self._k, self._n_rows = k, len(rows)
+        self._sums, self._squares = np.zeros((k, d)), np.zeros(d)
+        self._shift = np.zeros(d)
+        if not rows.is_sparse:
+            probe = np.linspace(0, len(rows) - 1, min(_PROBE_ROWS, len(rows)))
+            self._shift = np.asarray(rows.take(probe.astype(np.intp))).mean(
+                axis=0, dtype=np.float64
+            )
+
+    def of(self, block: Block, labels: Array) -> tuple[Any, Array]:
+        """Return what a block adds; called in threads."""
+        member = sparse.csc_array(
+            (np.ones(len(labels)), labels, np.arange(len(labels) + 1)),
+            shape=(self._k, len(labels)),
+        )
+        if sparse.issparse(block):
+            wide = sparse.csr_array(block, dtype=np.float64)
+            return member @ wide, np.asarray(wide.multiply(wide).sum(axis=0)).ravel()
+        centred = np.subtract(block, self._shift, dtype=np.float64)
+        return member @ centred, np.einsum("ij,ij->j", centred, centred)
+
+    def add(self, sums: Any, squares: Array) -> None:
+        """Take in a block."""
+        if sparse.issparse(sums):
+            entries = sums.tocoo()
+            entries.sum_duplicates()
+            self._sums[entries.coords] += entries.data
+        else:
+            self._sums += sums
+        self._squares += squares
+
+    def finished(self, sizes: Array) -> Features:
+        """Return the means."""
+        n = self._n_rows
+        offset = self._sums.sum(axis=0) / n
+        variance = self._squares / n - offset**2
+        # What rounding leaves of a constant is no deviation.
+        noise = n * np.finfo(np.float64).eps * (self._squares / n)
+        means = np.tile(offset, (self._k, 1))
+        np.divide(self._sums, sizes[:, None], out=means, where=sizes[:, None] > 0)
+        return Features(
+            mean=offset + self._shift,
+            deviation=np.sqrt(np.where(variance > noise, variance, 0.0)),
+            cluster_means=means + self._shift,
+        )
