@@ -8,11 +8,11 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sketchmeans import KernelKMeans, NystromKMeans
+from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.kernels import KERNELS, RBF
 from sketchmeans.landmarks import SELECTORS, Uniform
 from sketchmeans.rows import check_finite
-from sketchmeans.seeding import SEEDINGS
+from sketchmeans.seeding import SEEDINGS, KMeansPlusPlus, LocalSearch
 
 ESTIMATORS = [KernelKMeans, NystromKMeans]
 both = pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -114,6 +114,39 @@ def test_init_lists_the_known_ones(estimator, value):
         estimator(3, init=value).fit(X)
     for name in SEEDINGS:
         assert repr(name) in str(caught.value)
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, SketchedKMeans])
+@pytest.mark.parametrize("n_clusters", [1, 3])
+@pytest.mark.parametrize(
+    ("seeding", "text"),
+    [
+        (KMeansPlusPlus(n_candidates=0), "n_candidates=0 should be an integer >= 1"),
+        (KMeansPlusPlus(n_candidates=1.5), "n_candidates=1.5 should be an integer"),
+        (KMeansPlusPlus(n_candidates="many"), "n_candidates='many' should be an"),
+        (LocalSearch(n_steps=-1), "n_steps=-1 should be an integer >= 0"),
+        (LocalSearch(n_steps=True), "n_steps=True should be an integer >= 0"),
+        (LocalSearch(n_steps=None), "n_steps=None should be an integer >= 0"),
+    ],
+)
+def test_parameters_of_a_seeding_are_checked(estimator, n_clusters, seeding, text):
+    with raises(text):
+        estimator(n_clusters, init=seeding).fit(X)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        Uniform(replace="no"),
+        SELECTORS["leverage"]().set_params(replace=1),
+        SELECTORS["kmeans++"]().set_params(refine="no"),
+        SELECTORS["rpcholesky"]().set_params(accelerated=None),
+    ],
+    ids=repr,
+)
+def test_flags_of_a_selector_are_true_or_false(selector):
+    with raises("should be True or False."):
+        NystromKMeans(3, n_landmarks=9, landmarks=selector).fit(X)
 
 
 def test_landmarks_list_the_known_ones():

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sketchmeans.linalg import Array
+from sketchmeans.validation import check_integer, is_auto
 
 Distances = Callable[[Array], Array]
 Generators = Sequence[np.random.Generator]
@@ -48,6 +49,11 @@ class KMeansPlusPlus(BaseEstimator):
     def __init__(self, n_candidates: int | str = 1) -> None:
         self.n_candidates = n_candidates
 
+    def check_params(self) -> None:
+        """Raise where a parameter has no meaning."""
+        if not is_auto(self.n_candidates):
+            check_integer("n_candidates", self.n_candidates)
+
     def seed(
         self, distances_to: Distances, weights: Array, k: int, rngs: Generators
     ) -> Array:
@@ -55,9 +61,7 @@ class KMeansPlusPlus(BaseEstimator):
         chosen[:, 0] = [_draw(weights, rng, 1)[0] for rng in rngs]
         closest = distances_to(chosen[:, 0])
         tries = (
-            2 + int(np.log(k))
-            if self.n_candidates == "auto"
-            else int(self.n_candidates)
+            2 + int(np.log(k)) if is_auto(self.n_candidates) else int(self.n_candidates)
         )
         restarts = np.arange(len(rngs))
         for j in range(1, k):
@@ -113,6 +117,11 @@ class LocalSearch(BaseEstimator):
     def __init__(self, n_steps: int | str = "auto") -> None:
         self.n_steps = n_steps
 
+    def check_params(self) -> None:
+        """Raise where a parameter has no meaning."""
+        if not is_auto(self.n_steps):
+            check_integer("n_steps", self.n_steps, low=0)
+
     def seed(
         self, distances_to: Distances, weights: Array, k: int, rngs: Generators
     ) -> Array:
@@ -120,7 +129,7 @@ class LocalSearch(BaseEstimator):
         if k == 1:
             return chosen
         states = [_TwoNearest(distances_to(centres)) for centres in chosen]
-        steps = 2 * k if self.n_steps == "auto" else int(self.n_steps)
+        steps = 2 * k if is_auto(self.n_steps) else int(self.n_steps)
         for _ in range(steps):
             candidates = np.array(
                 [
@@ -208,7 +217,7 @@ SEEDINGS: dict[str, Callable[[], Seeding]] = {
 
 
 def as_seeding(init: Any, others: str = "") -> Seeding:
-    """Return the seeding that a user's `init` stands for.
+    """Return the seeding that a user's `init` stands for, with its parameters checked.
 
     `others` says what else it might have been.
     """
@@ -216,6 +225,8 @@ def as_seeding(init: Any, others: str = "") -> Seeding:
         if init in SEEDINGS:
             return SEEDINGS[init]()
     elif hasattr(init, "seed"):
+        if hasattr(init, "check_params"):  # now, not when the landmarks are chosen
+            init.check_params()
         return cast(Seeding, init)
     raise ValueError(
         f"init={init!r} should be one of {sorted(SEEDINGS)}, or a seeding object"

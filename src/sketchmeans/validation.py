@@ -46,6 +46,13 @@ def check_number(name: str, value: Any, low: float = 0.0) -> float:
     raise ValueError(f"{name}={value!r} should be a finite number{least}.")
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return a parameter that is True or False; words such as "no" would be true."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise ValueError(f"{name}={value!r} should be True or False.")
+
+
 def is_auto(value: Any) -> bool:
     """Say whether a parameter is the word "auto"."""
     return isinstance(value, str) and value == "auto"

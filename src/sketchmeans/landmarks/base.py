@@ -11,7 +11,7 @@ from scipy import sparse
 from sketchmeans.kernels import Kernel
 from sketchmeans.linalg import Array
 from sketchmeans.rows import Block, Rows
-from sketchmeans.validation import warn_user
+from sketchmeans.validation import check_flag, warn_user
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def draw_landmarks(
     replace : bool, default=False
         Without replacement no value is drawn twice, see `successive_draws`.
     """
-    if not replace:
+    if not check_flag("replace", replace):
         indices = successive_draws(rows, size, rng, scores)
         warn_if_fewer(len(indices), size)
         return Landmarks(kernel.points(rows, indices), indices, scores=scores)

@@ -20,7 +20,7 @@ from sketchmeans.landmarks.draws import (
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array, check_no_overflow
 from sketchmeans.rows import Block, Rows, block_height, spans
 from sketchmeans.spaces import InputSpace
-from sketchmeans.validation import check_integer, check_number
+from sketchmeans.validation import check_flag, check_integer, check_number
 
 
 class KernelKMeansPlusPlus(BaseEstimator):
@@ -88,7 +88,7 @@ class KernelKMeansPlusPlus(BaseEstimator):
         check_integer("restarts", self.restarts)
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)
-        if self.refine and isinstance(kernel, Precomputed):
+        if check_flag("refine", self.refine) and isinstance(kernel, Precomputed):
             raise ValueError(
                 "refine=True should be False with kernel='precomputed': there is no "
                 "input space to move landmarks in."

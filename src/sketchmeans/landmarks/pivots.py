@@ -30,7 +30,7 @@ from sketchmeans.landmarks.draws import (
 )
 from sketchmeans.linalg import Array, check_no_overflow, relative_cut
 from sketchmeans.rows import Rows, block_height, spans
-from sketchmeans.validation import check_integer
+from sketchmeans.validation import check_flag, check_integer
 
 Result = TypeVar("Result")
 
@@ -258,6 +258,10 @@ class RandomCholesky(PivotSelector):
     ) -> None:
         self.accelerated = accelerated
         self.subsample = subsample
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_flag("accelerated", self.accelerated)
 
     def _extend(
         self, cholesky: PartialCholesky, size: int, rng: np.random.Generator
