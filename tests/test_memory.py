@@ -112,6 +112,31 @@ measure(work)
 
 
 @linux
+def test_automatic_landmarks_keep_to_the_budget(tmp_path):
+    _write_uint8_clusters(tmp_path / "rows.npy", 120_000, 200, 8)
+    found = _run(
+        """
+X = np.load(sys.argv[1], mmap_mode="r")
+def work():
+    model = NystromKMeans(8, max_memory="120MB", random_state=0).fit(X)
+    return {
+        "n": int(model.cluster_sizes_.sum()),
+        "m": len(model.landmarks_),
+        "tried": model.landmark_path_.n_landmarks.tolist(),
+    }
+measure(work)
+""",
+        tmp_path / "rows.npy",
+    )
+    assert found["n"] == 120_000
+    assert len(found["tried"]) > 2
+    assert found["m"] in found["tried"]
+    assert found["samples"] > 20
+    # As float32 the rows alone would take 96 MB beside what the fit needs.
+    assert 20e6 < found["peak"] < 120e6
+
+
+@linux
 def test_prediction_from_a_mapped_table_never_copies_it(tmp_path):
     # 80 MB as stored, 320 MB as float32.
     _write_uint8_clusters(tmp_path / "rows.npy", 400_000, 200, 4)

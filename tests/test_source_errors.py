@@ -1,6 +1,7 @@
 """Files that cannot be read: the error names the file, the row and the column."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -293,12 +294,16 @@ def test_folders_whose_files_differ(tmp_path):
     _refused(tmp_path / "*.parquet", "The list of features of", "('b',)")
 
 
-def test_without_pyarrow(tmp_path, monkeypatch):
-    path = write_parquet(tmp_path, X)
-    for name in ("parquet", "tables"):
+@pytest.mark.parametrize("write", [write_parquet, write_arrow, write_csv])
+def test_without_pyarrow(tmp_path, monkeypatch, write):
+    path = write(tmp_path, X)
+    for name in ("parquet", "arrow", "delimited", "tables"):
         monkeypatch.delitem(sys.modules, f"sketchmeans.sources.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    text = r"rows\.parquet is read through pyarrow.*pip install sketchmeans\[files\]"
+    text = "is read through pyarrow, which is not installed: pip install "
+    text = rf"{re.escape(str(path))} {text}sketchmeans\[files\]$"
     with pytest.raises(ImportError, match=text):
         open_rows(path)
+    with pytest.raises(ImportError, match=text):
+        NystromKMeans(2).fit(path)
     assert open_rows(write_npy(tmp_path, X)).shape == X.shape
