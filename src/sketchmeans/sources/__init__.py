@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sketchmeans.sources.base import Source, check_not_empty
 
-__all__ = ["FORMATS", "Source", "as_source", "open_rows"]
+__all__ = ["FORMATS", "Source", "as_source", "column_types", "open_rows"]
 
 #: Suffixes, and the module and function that open such a file.
 FORMATS = {
@@ -39,6 +39,7 @@ def open_rows(
     *,
     label_column: str | None = None,
     dtype: npt.DTypeLike | None = None,
+    missing: str = "error",
 ) -> Source:
     """Open a file of rows, which the estimators take in the place of a table.
 
@@ -64,6 +65,10 @@ def open_rows(
     dtype : {"float32", "float64"}, optional
         Type to which the values are turned, in formats other than NumPy's.  Default is
         the common type of the columns, and float64 for text.
+    missing : {"error", "nan"}, default="error"
+        What becomes of a value that is not there, in formats other than NumPy's: an
+        error when it is read, or NaN.  The estimators refuse NaN, too;
+        `TableClusterer` leaves out such rows or fills in the mean.
 
     Returns
     -------
@@ -84,19 +89,51 @@ def open_rows(
         raise ValueError(f"path={path!r} should be a string or a PathLike.")
     if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r} should be 'float32', 'float64' or None.")
+    if missing not in ("error", "nan"):
+        raise ValueError(f"missing={missing!r} should be 'error' or 'nan'.")
     name = os.fspath(path)
     files = _files(name)
     module, function = FORMATS[_suffix(files[0])]
     opener = _opener(files[0], module, function)
     if module in _TABLES:
-        return _together(
-            name, [opener(file, columns, label_column, dtype) for file in files]
-        )
+        parts = [opener(file, columns, label_column, dtype, missing) for file in files]
+        return _together(name, parts)
     _check_unused(files[0], columns=columns, label_column=label_column)
     if module == "svmlight":
         return check_not_empty(opener(name, files, dtype or np.float64))
     _check_unused(files[0], dtype=dtype)
     return _together(name, [opener(file) for file in files])
+
+
+def column_types(path: str | os.PathLike[str]) -> dict[str, str | None] | None:
+    r"""Return the names of a file's columns, and the type of those that are no number.
+
+    None for a file that has no names.  The type of a number is None.  An index that
+    pandas wrote is left out.  Of text the first megabyte tells, and of several files
+    the first.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("age,town\n31,Ulm\n")
+    >>> column_types(path)
+    {'age': None, 'town': 'string'}
+    """
+    file = _files(os.fspath(path))[0]
+    module, _ = FORMATS[_suffix(file)]
+    if module not in _TABLES:
+        return None
+    schema = _opener(file, module, f"{module}_schema")(file)
+    if schema is None:
+        return None
+    from sketchmeans.sources.tables import index_columns, is_number
+
+    return {
+        field.name: None if is_number(field.type) else str(field.type)
+        for field in schema
+        if field.name not in index_columns(schema)
+    }
 
 
 def as_source(X: Any) -> Source | None:
@@ -162,7 +199,7 @@ def _suffix(name: str) -> str:
     return Path(name).suffix.lower()
 
 
-def _opener(file: str, module: str, function: str) -> Callable[..., Source]:
+def _opener(file: str, module: str, function: str) -> Callable[..., Any]:
     try:
         return getattr(import_module(f"{__name__}.{module}"), function)
     except ImportError as error:

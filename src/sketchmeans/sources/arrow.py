@@ -29,11 +29,17 @@ def open_arrow(
     columns: Sequence[str] | None,
     label_column: str | None,
     dtype: npt.DTypeLike | None,
+    missing: str = "error",
 ) -> Source:
     """Return the rows of an Arrow file."""
-    schema = _opened(path).schema
-    chosen = choose_columns(path, schema, columns, label_column, dtype)
+    schema = arrow_schema(path)
+    chosen = choose_columns(path, schema, columns, label_column, dtype, missing)
     return ArrowSource(path, chosen)
+
+
+def arrow_schema(path: str) -> Any:
+    """Return the names and types of all columns."""
+    return _opened(path).schema
 
 
 class ArrowSource(TableSource):

@@ -25,19 +25,23 @@ from sketchmeans.sources.tables import (
 )
 from sketchmeans.sources.text import PIECE_BYTES, Piece, lines_in_pieces
 
+#: What stands for a value that is not there.
+_NO_VALUES = ["", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "?"]
+
 
 def open_delimited(
     path: str,
     columns: Sequence[str] | None,
     label_column: str | None,
     dtype: npt.DTypeLike | None,
+    missing: str = "error",
 ) -> Source:
     """Return the rows of a text table.
 
     Every value is read as a float: a column of whole numbers may have a fraction
     further down.
     """
-    delimiter = "\t" if path.lower().endswith(".tsv") else ","
+    delimiter = _delimiter(path)
     names, n_bytes = _first_line(path, delimiter)
     has_header = not all(_is_number(name) for name in names)
     if not has_header:
@@ -49,11 +53,32 @@ def open_delimited(
         names, n_bytes = [f"column {j}" for j in range(len(names))], 0
     kind = np.dtype(np.float64 if dtype is None else dtype)
     schema = pa.schema([(name, pa.from_numpy_dtype(kind)) for name in names])
-    chosen = choose_columns(path, schema, columns, label_column, kind)
+    chosen = choose_columns(path, schema, columns, label_column, kind, missing)
     source = DelimitedSource(_Parser(path, chosen, names, delimiter), n_bytes)
     if not has_header:
         source.feature_names = None
     return source
+
+
+def delimited_schema(path: str) -> Any:
+    """Return the names of all columns and what the first lines say of their types.
+
+    None where the file starts with numbers instead of names.
+    """
+    delimiter = _delimiter(path)
+    names, n_bytes = _first_line(path, delimiter)
+    if all(_is_number(name) for name in names):
+        return None
+    _, text = next(lines_in_pieces(path, n_bytes), (n_bytes, b""))
+    if not text:
+        raise ValueError(f"{path} has no rows; at least one is needed.")
+    any_type = Columns(tuple(names), np.dtype(np.float64))
+    found = _Parser(path, any_type, names, delimiter).batch(text, {}, 0).schema
+    # Words that Arrow reads as true and false, and columns that have no value yet.
+    kinds = {pa.bool_(): pa.string(), pa.null(): pa.float64()}
+    return pa.schema(
+        [(field.name, kinds.get(field.type, field.type)) for field in found]
+    )
 
 
 class DelimitedSource(TableSource):
@@ -133,7 +158,7 @@ class _Parser:
                 arrow_csv.ConvertOptions(
                     column_types=types,
                     include_columns=list(types),
-                    null_values=["", "NA", "N/A", "NULL", "null", "None"],
+                    null_values=_NO_VALUES,
                 ),
             )
         except pa.ArrowInvalid as error:
@@ -157,6 +182,10 @@ class _Parser:
                 f"{width[1]} were expected."
             )
         return f"{self.path} cannot be read{row}: {error}"
+
+
+def _delimiter(path: str) -> str:
+    return "\t" if path.lower().endswith(".tsv") else ","
 
 
 def _first_line(path: str, delimiter: str) -> tuple[list[str], int]:

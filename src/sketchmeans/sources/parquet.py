@@ -34,11 +34,19 @@ def open_parquet(
     columns: Sequence[str] | None,
     label_column: str | None,
     dtype: npt.DTypeLike | None,
+    missing: str = "error",
 ) -> Source:
     """Return the rows of a Parquet file."""
     file = _opened(path)
-    chosen = choose_columns(path, file.schema_arrow, columns, label_column, dtype)
+    chosen = choose_columns(
+        path, file.schema_arrow, columns, label_column, dtype, missing
+    )
     return ParquetSource(path, file.metadata, chosen)
+
+
+def parquet_schema(path: str) -> Any:
+    """Return the names and types of all columns."""
+    return _opened(path).schema_arrow
 
 
 class ParquetSource(TableSource):

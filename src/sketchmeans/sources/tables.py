@@ -27,11 +27,15 @@ _NUMBERS: dict[Any, np.dtype[Any]] = {
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that are features, their common type, and the one set aside."""
+    """The columns that are features, their common type, and the one set aside.
+
+    `keeps_missing` says whether a value that is not there is NaN, or an error.
+    """
 
     names: tuple[str, ...]
     dtype: np.dtype[Any]
     label: str | None = None
+    keeps_missing: bool = False
 
     @property
     def row_bytes(self) -> int:
@@ -64,14 +68,18 @@ class TableSource(DenseBatches):
 
 
 def arrays_of(batch: Any, path: str, columns: Columns, first: int) -> list[Array]:
-    """Return the columns of an Arrow batch, if they have a value in every row.
+    """Return the columns of an Arrow batch.
 
-    `first` is the number of the first row.
+    `first` is the number of the first row.  A column without a value in every row is an
+    error, unless missing values are kept: then it is one of floats.
     """
     arrays = []
     for name in columns.names:
         column = batch.column(name)
-        if column.null_count:
+        if column.null_count and columns.keeps_missing:
+            floats = column.cast(pa.from_numpy_dtype(columns.dtype), safe=False)
+            column = floats.fill_null(np.nan)
+        elif column.null_count:
             row = first + column.is_null().index(True).as_py()
             raise ValueError(
                 f"{path} has no value in row {row}, column {name!r}; every value "
@@ -101,6 +109,7 @@ def choose_columns(
     columns: Sequence[str] | None,
     label_column: str | None,
     dtype: npt.DTypeLike | None,
+    missing: str = "error",
 ) -> Columns:
     """Return the columns that a user asked for, if they are there and are numbers.
 
@@ -108,7 +117,7 @@ def choose_columns(
     """
     known = schema.names
     if columns is None:
-        aside = {label_column, *_index_columns(schema)}
+        aside = {label_column, *index_columns(schema)}
         columns = [name for name in known if name not in aside]
     else:
         columns = _checked_names(columns, label_column)
@@ -123,10 +132,14 @@ def choose_columns(
         raise ValueError(f"{path} has no features; at least one is needed.")
     types = [_number_type(path, schema.field(name)) for name in columns]
     common = np.result_type(*types) if dtype is None else np.dtype(dtype)
-    return Columns(tuple(columns), common, label_column)
+    keeps_missing = missing == "nan"
+    if keeps_missing and common.kind != "f":  # no integer is NaN
+        common = np.result_type(common, np.float32)
+    return Columns(tuple(columns), common, label_column, keeps_missing)
 
 
-def _index_columns(schema: Any) -> list[str]:
+def index_columns(schema: Any) -> list[str]:
+    """Return the columns that hold an index that pandas wrote."""
     about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
     return [name for name in about.get("index_columns", []) if isinstance(name, str)]
 
@@ -144,8 +157,13 @@ def _checked_names(columns: Any, label_column: str | None) -> list[str]:
     return names
 
 
+def is_number(kind: Any) -> bool:
+    """Say whether values of an Arrow type are numbers."""
+    return kind in _NUMBERS
+
+
 def _number_type(path: str, field: Any) -> np.dtype[Any]:
-    if field.type in _NUMBERS:
+    if is_number(field.type):
         return _NUMBERS[field.type]
     raise ValueError(
         f"{path} has a column {field.name!r} of type {field.type}, which is no number; "

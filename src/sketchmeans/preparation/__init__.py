@@ -1,0 +1,26 @@
+"""From raw tables to rows that can be clustered: columns chosen, scaled and filled."""
+
+from __future__ import annotations
+
+from sketchmeans.preparation.columns import chosen_columns, known_columns
+from sketchmeans.preparation.scaling import (
+    Preparation,
+    Scaling,
+    complete_rows,
+    learned,
+)
+from sketchmeans.preparation.source import PreparedSource
+from sketchmeans.preparation.tables import Column, Table, as_table
+
+__all__ = [
+    "Column",
+    "Preparation",
+    "PreparedSource",
+    "Scaling",
+    "Table",
+    "as_table",
+    "chosen_columns",
+    "complete_rows",
+    "known_columns",
+    "learned",
+]
