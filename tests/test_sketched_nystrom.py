@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -265,16 +266,44 @@ def test_nystrom_errors_say_what_is_valid(params, text, X):
         NystromKMeans(K, **{"reducer": "svd", **params}).fit(X)
 
 
-@pytest.mark.xfail(
-    reason="cluster/nystrom.py, _select: given points are reduced before any check"
+FORMS = {
+    "list": lambda X: X.tolist(),
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "csr": sparse.csr_array,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("reducer", [None, "svd"])
+def test_given_landmarks_are_points_of_x_in_any_form(form, reducer, X):
+    params = {"n_init": 1, "random_state": 0, "reducer": reducer}
+    model = NystromKMeans(K, landmarks=X[:9], **params).fit(X)
+    other = clone(model).set_params(landmarks=FORMS[form](X[:9])).fit(X)
+    np.testing.assert_array_equal(other.labels_, model.labels_)
+    features = model.reducer_.transform(X[:9]) if reducer else X[:9]
+    np.testing.assert_allclose(model.landmarks_, features, atol=1e-12)
+
+
+@pytest.mark.parametrize("reducer", [None, "svd", PCA(4)])
+@pytest.mark.parametrize(
+    ("landmarks", "text"),
+    [
+        (
+            np.ones((9, 4)),
+            "(9, 4) and type float64 should be a selector's name, points "
+            "of shape (m, 15)",
+        ),
+        ([[1.0, 2.0]], "points of shape (m, 15)"),
+        (np.full((9, 15), np.nan), "landmarks contains NaN (row 0, column 0)"),
+        (np.full((9, 15), "a"), "points of shape (m, 15)"),
+        ([0, 9999], "row numbers from 0 to 9999; they should lie in 0.."),
+        (None, "should be a selector's name"),
+    ],
+    ids=["width", "list", "nan", "words", "numbers", "none"],
 )
-@pytest.mark.parametrize("given", ["list", "table", "width"])
-def test_given_landmarks_are_read_as_without_a_reducer(given, X):
-    points = {"list": X[:9].tolist(), "table": pd.DataFrame(X[:9]), "width": X[:9, :4]}
-    model = NystromKMeans(K, reducer="svd", landmarks=points[given], random_state=0)
-    if given == "width":
-        with pytest.raises(ValueError, match=r"points of shape \(m, 15\)"):
-            model.fit(X)
-    else:
-        plain = clone(model).set_params(landmarks=X[:9]).fit(X)
-        np.testing.assert_array_equal(model.fit(X).labels_, plain.labels_)
+def test_given_landmarks_are_checked_before_they_are_reduced(
+    landmarks, text, reducer, X
+):
+    with pytest.raises(ValueError, match=re.escape(text)):
+        NystromKMeans(K, reducer=reducer, landmarks=landmarks).fit(X)

@@ -22,6 +22,8 @@ from sketchmeans.landmarks import (
     Landmarks,
     chosen_landmarks,
     grown,
+    is_selector,
+    read_landmarks,
 )
 from sketchmeans.linalg import Array, check_no_overflow
 from sketchmeans.lloyd import Centers, LloydResult
@@ -425,8 +427,10 @@ class NystromKMeans(KernelClusterer):
             return path.chosen
 
         given = self.landmarks
-        if isinstance(rows, ReducedRows) and np.ndim(given) == 2:
-            given = rows.points(given)
+        if isinstance(rows, ReducedRows) and not is_selector(given):
+            # Points are of the space of X: they are checked there, and then reduced.
+            read = read_landmarks(given, rows.source, kernel)
+            given = rows.points(read.points) if read.indices is None else read.indices
         return chosen_landmarks(given, self.n_landmarks, rows, kernel, rng, auto), path
 
     def _schedule(

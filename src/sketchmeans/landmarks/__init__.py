@@ -8,6 +8,7 @@ from sketchmeans.landmarks.choice import (
     SELECTORS,
     as_selector,
     chosen_landmarks,
+    is_selector,
     select_landmarks,
 )
 from sketchmeans.landmarks.diagonal import ColumnNorm, Diagonal
@@ -40,6 +41,7 @@ __all__ = [
     "check_given_matrix",
     "chosen_landmarks",
     "grown",
+    "is_selector",
     "read_landmarks",
     "select_landmarks",
 ]

@@ -55,10 +55,20 @@ def as_selector(landmarks: str | LandmarkSelector) -> LandmarkSelector:
     return selector
 
 
+def is_selector(landmarks: Any) -> bool:
+    """Say whether landmarks are to be chosen, by a name or an object, and not given.
+
+    A polars table has a `select` of its own.
+    """
+    return isinstance(landmarks, str) or (
+        hasattr(landmarks, "select") and not hasattr(landmarks, "shape")
+    )
+
+
 def _known_selector(value: Any) -> LandmarkSelector | None:
     if isinstance(value, str):
         return SELECTORS[value]() if value in SELECTORS else None
-    return value if hasattr(value, "select") else None
+    return value if is_selector(value) else None
 
 
 def chosen_landmarks(
@@ -73,7 +83,7 @@ def chosen_landmarks(
 
     `auto` says how many to choose where the user leaves it open.
     """
-    if isinstance(landmarks, str) or hasattr(landmarks, "select"):
+    if is_selector(landmarks):
         selector = as_selector(landmarks)
         size = auto() if is_auto(n_landmarks) else int(n_landmarks)
         if size > len(rows):
