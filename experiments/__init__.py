@@ -1,0 +1,1 @@
+"""The papers' figures and tables, re-run: `python -m experiments run NAME`."""

@@ -1,0 +1,165 @@
+"""Nyström approximations of one kernel matrix by many strategies (OG17)."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import rbf_kernel
+
+from benchmarks.data import Array
+from experiments import datasets
+from experiments.store import Row
+from sketchmeans import Nystrom, select_landmarks
+from sketchmeans.landmarks import LandmarkSelector
+
+#: Rows of the kernel matrix on which the Frobenius norm of an error is measured.
+STRIP_ROWS = 1_024
+#: Rows whose distances give the bandwidths, and how many bandwidths there are.
+_PAIR_ROWS, N_BANDWIDTHS = 5_000, 10
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Random rows of a kernel matrix, against which approximations are measured.
+
+    The squared Frobenius norm of a matrix is n times the mean over rows of their
+    squared norms; the same rows judge all strategies.
+    """
+
+    rows: Array
+    K: Array
+
+    def error(self, F: Array) -> tuple[float, float]:
+        """Return ``‖K − F Fᵀ‖ / ‖K‖`` and the standard error that the sample leaves."""
+        F = F.astype(np.float32)
+        E = F[self.rows] @ F.T
+        np.subtract(self.K, E, out=E)
+        squares = np.einsum("ij,ij->i", E, E).astype(np.float64)
+        mean = squares.mean()
+        # Of a sample without replacement, and of the root: half the relative error.
+        left = 1.0 - len(self.rows) / len(F)
+        spread = squares.std() / max(mean, np.finfo(float).tiny)
+        relative = float(np.sqrt(mean / self._scale))
+        return relative, relative * 0.5 * spread * np.sqrt(left / len(self.rows))
+
+    @property
+    def _scale(self) -> float:
+        return float(np.einsum("ij,ij->i", self.K, self.K).mean(dtype=np.float64))
+
+
+def table_of(name: str, data: Path | None) -> Array:
+    """Return a dataset in float64: small eigenvalues drown in float32."""
+    return datasets.load(name, data).X.astype(np.float64)
+
+
+@lru_cache(maxsize=1)
+def _distances(name: str, data: Path | None) -> Array:
+    X = table_of(name, data)
+    rng = np.random.default_rng(0)
+    chosen = rng.choice(len(X), min(_PAIR_ROWS, len(X)), replace=False)
+    return pdist(X[chosen], "sqeuclidean")
+
+
+@lru_cache(maxsize=64)
+def bandwidths(name: str, data: Path | None) -> tuple[float, ...]:
+    """Return OG17's bandwidths as scikit-learn's gamma, ascending.
+
+    Between the inverse 99th and first percentiles of squared distances, the right end
+    at least 1.  OG17's kernel is exp(−γ‖·‖²/2): gamma is half of it.
+    """
+    low, high = np.percentile(_distances(name, data), [1.0, 99.0])
+    right = max(1.0, 1.0 / low) if low > 0.0 else 1.0
+    return tuple(0.5 * np.geomspace(1.0 / high, right, N_BANDWIDTHS))
+
+
+@lru_cache(maxsize=64)
+def median_bandwidth(name: str, data: Path | None) -> float:
+    """Return one over twice the median squared distance."""
+    return 0.5 / float(np.median(_distances(name, data)))
+
+
+# The kernel values serve all strategies and repeats of neighbouring cells.
+@lru_cache(maxsize=1)
+def strip_of(name: str, data: Path | None, gamma: float) -> Strip:
+    """Return random rows of the kernel matrix of a dataset."""
+    X = table_of(name, data)
+    rng = np.random.default_rng(1)
+    rows = np.sort(rng.choice(len(X), min(STRIP_ROWS, len(X)), replace=False))
+    return Strip(rows, rbf_kernel(X[rows], X, gamma=gamma).astype(np.float32))
+
+
+def approximations(
+    name: str,
+    data: Path | None,
+    gamma: float,
+    strategies: Mapping[str, LandmarkSelector],
+    n_landmarks: int,
+    rank: int,
+    seed: int,
+) -> list[Row]:
+    """Return time and error of each strategy, one row each."""
+    X, strip = table_of(name, data), strip_of(name, data, gamma)
+    rows = []
+    for method, selector in strategies.items():
+        with warnings.catch_warnings():
+            # Rows that repeat leave fewer landmarks than asked for: counted below.
+            warnings.filterwarnings("ignore", "Only .* landmarks were chosen")
+            start = time.perf_counter()
+            chosen = select_landmarks(
+                X, n_landmarks, selector, gamma=gamma, random_state=seed
+            )
+            seconds = time.perf_counter() - start
+        features = Nystrom(
+            gamma=gamma,
+            landmarks=chosen.points if chosen.indices is None else chosen.indices,
+            rank=rank,
+            rank_method="approximation",
+        ).fit_transform(X)
+        error, spread = strip.error(features)
+        rows.append(
+            {
+                "method": method,
+                "gamma": gamma,
+                "n": len(X),
+                "landmarks": len(chosen),
+                "rank": rank,
+                "seconds": seconds,
+                "error": error,
+                "error_se": spread,
+            }
+        )
+    return rows
+
+
+def lifts(table: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
+    """Return the lift of each method in each group of settings, and its mean seconds.
+
+    Lift is the mean error of uniform landmarks over the mean error of the method.
+    """
+    groups = list(by)
+    means = table.groupby([*groups, "method"])[["error", "seconds"]].mean()
+    means = means.reset_index()
+    baseline = means[means.method == "uniform"].set_index(groups)["error"]
+    means["lift"] = means.set_index(groups).index.map(baseline) / means["error"]
+    return means
+
+
+def geometric_mean(values: pd.Series) -> float:
+    """Return the mean of ratios: that of their logarithms."""
+    return float(np.exp(np.log(values).mean()))
+
+
+def dataset_lifts(table: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Return one lift a dataset (rows) and method (columns): the mean over `by`."""
+    found = lifts(table, ["dataset", by])
+    return found.pivot_table(
+        index="dataset", columns="method", values="lift", aggfunc=geometric_mean
+    )

@@ -1,0 +1,100 @@
+"""What the figures share: panels, colours, small files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+from scipy import stats
+
+#: Colours that differ in lightness, too.
+COLOURS = (
+    "#000000",
+    "#e69f00",
+    "#56b4e9",
+    "#009e73",
+    "#b8a800",
+    "#0072b2",
+    "#d55e00",
+    "#cc79a7",
+    "#7f7f7f",
+    "#8c510a",
+    "#5e3c99",
+    "#66a61e",
+    "#e7298a",
+)
+_PALETTE = 48
+
+
+def style(position: int) -> dict[str, Any]:
+    """Return how the line of a method looks."""
+    return {
+        "color": COLOURS[position % len(COLOURS)],
+        "linestyle": ("-", "--", ":")[position // len(COLOURS) % 3],
+        "linewidth": 1.3,
+        "marker": "o^sDv"[position % 5],
+        "markersize": 3,
+    }
+
+
+def panels(
+    n: int, columns: int, size: tuple[float, float] = (3.0, 2.4)
+) -> tuple[Figure, Sequence[Axes]]:
+    """Return a figure with n panels in rows of `columns`."""
+    n_rows = -(-n // columns)
+    figure = Figure(figsize=(size[0] * columns, size[1] * n_rows), layout="constrained")
+    axes = figure.subplots(n_rows, columns, squeeze=False).ravel()
+    for spare in axes[n:]:
+        spare.set_axis_off()
+    for axis in axes[:n]:
+        axis.tick_params(labelsize=7)
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, list(axes[:n])
+
+
+def band(values: pd.Series) -> tuple[float, float]:
+    """Return the mean, and half of its 95% interval by Student's law."""
+    n = len(values)
+    if n < 2:
+        return float(values.mean()), 0.0
+    reach = float(stats.t.isf(0.025, n - 1)) * float(values.std()) / np.sqrt(n)
+    return float(values.mean()), reach
+
+
+def draw_band(axis: Axes, table: pd.DataFrame, x: str, y: str, **look: Any) -> None:
+    """Draw the mean of y over x with its 95% band."""
+    groups = table.groupby(x)[y]
+    points = groups.apply(lambda values: pd.Series(band(values), ["mean", "reach"]))
+    points = points.unstack()
+    axis.plot(points.index, points["mean"], **look)
+    low, high = points["mean"] - points["reach"], points["mean"] + points["reach"]
+    axis.fill_between(points.index, low, high, color=look.get("color"), alpha=0.2, lw=0)
+
+
+def legend(figure: Figure, axis: Axes, columns: int = 4) -> None:
+    """Put the legend of one panel below all of them."""
+    handles, names = axis.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        names,
+        loc="outside lower center",
+        ncols=columns,
+        fontsize=7,
+        frameon=False,
+    )
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a PNG file of few colours, which is a third of the usual size."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    image = Image.open(buffer).convert("RGB")
+    image.quantize(_PALETTE, dither=Image.Dither.NONE).save(path, optimize=True)

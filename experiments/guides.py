@@ -1,0 +1,130 @@
+"""Which landmarks, which feature sketch: answers from the numbers."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from experiments.approximation import dataset_lifts, geometric_mean
+from experiments.b14_reduction import PROPOSED
+from experiments.methods import BASELINE, FULL, POLISHED
+from experiments.tables import markdown
+
+Tables = dict[str, pd.DataFrame]
+
+#: Lift, as a share of the best, from which on a strategy is as good.
+_AS_GOOD = 0.9
+
+
+def landmark_guide(tables: Tables) -> str:
+    """Return the section on landmarks, or nothing without its experiments."""
+    if "og17_bandwidth" not in tables:
+        return ""
+    table = tables["og17_bandwidth"]
+    lift = dataset_lifts(table, "bandwidth")
+    seconds = table.groupby("method").seconds.apply(geometric_mean)
+    ranked = pd.DataFrame(
+        {
+            "mean lift": lift.apply(geometric_mean),
+            "least lift": lift.min(),
+            "datasets won": lift.idxmax(axis=1).value_counts(),
+            "seconds": seconds,
+        }
+    ).sort_values("mean lift", ascending=False)
+    ranked["datasets won"] = ranked["datasets won"].fillna(0).astype(int).astype(str)
+    mean = ranked["mean lift"]
+    best, good = ranked.index[0], mean[mean >= _AS_GOOD * mean.iloc[0]].index
+    fast = seconds[list(good)].idxmin()
+    rows = [name for name in ranked.index if not _moves(name) and name != "uniform"]
+    row = rows[0]
+    lines = [
+        "## Which landmarks should I use?\n",
+        f"For the best approximation of the kernel matrix: **{best}** (mean lift "
+        f"{mean[best]:.2f} over uniform landmarks on {len(lift)} datasets and all "
+        f"bandwidths, {seconds[best]:.3f} s). The fastest within "
+        f"{1 - _AS_GOOD:.0%} of it is **{fast}** ({mean[fast]:.2f}, "
+        f"{seconds[fast]:.3f} s). If landmarks must be rows: **{row}** "
+        f"({mean[row]:.2f}, {seconds[row]:.3f} s).\n",
+        markdown(ranked, 3),
+        "",
+        _greedy_note(tables),
+        _cluster_note(tables),
+    ]
+    return "\n".join(line for line in lines if line is not None)
+
+
+def _moves(name: str) -> bool:
+    """Say whether a strategy returns points that are no rows."""
+    return name == "k-means" or "Lloyd" in name
+
+
+def _greedy_note(tables: Tables) -> str:
+    table = tables.get("og17_rank")
+    if table is None or "greedy" not in set(table.method):
+        return ""
+    top = table[table["rank"] == table["rank"].max()]
+    lift = dataset_lifts(top, "rank")
+    seconds = top.groupby("method").seconds.apply(geometric_mean)
+    mean = lift.apply(geometric_mean).sort_values(ascending=False)
+    words = ", ".join(
+        f"{name} {mean[name]:.2f} ({seconds[name]:.3f} s)" for name in mean.index[:4]
+    )
+    return (
+        f"At the median bandwidth and rank {int(top['rank'].max())}, with the slow "
+        f"greedy search among the strategies, the first are: {words}.\n"
+    )
+
+
+def _cluster_note(tables: Tables) -> str:
+    table = tables.get("cr18_mnist")
+    if table is None:
+        return ""
+    mine = table[(table.dataset != "stand-in") & (table.method == "uniform")]
+    cost = mine.groupby("m").cost_test.mean().sort_index()
+    gains = cost / cost.iloc[-1] - 1.0
+    enough = gains[gains <= 0.01].index[0]
+    return (
+        "To cluster, more uniform landmarks do as well as better ones: on "
+        f"{int(mine.n.iloc[0]):,} digits, {int(enough)} of them bring the cost on new "
+        f"digits within 1% of that with {int(cost.index[-1]):,}. See also "
+        "docs/landmarks.md.\n"
+    )
+
+
+def feature_guide(tables: Tables) -> str:
+    """Return the section on feature sketches, or nothing without its experiment."""
+    if "b14_reduction" not in tables:
+        return ""
+    table = tables["b14_reduction"]
+    full = (
+        table[table.method == FULL].groupby("dataset")[["objective", "seconds"]].mean()
+    )
+    sketched = table[table.method != FULL]
+    means = sketched.groupby(["dataset", "method", "r"])[
+        ["objective", "seconds"]
+    ].mean()
+    means = means.reset_index()
+    means["objective"] /= means.dataset.map(full.objective)
+    means["speed"] = means.dataset.map(full.seconds) / means.seconds
+    real = means[means.dataset != "synth"]
+    chosen = [r for r in (10, 20, 40, 100) if r in set(real.r)] or sorted(set(real.r))
+    wide = real[real.r.isin(chosen)].pivot_table(
+        index="method", columns="r", values="objective", aggfunc=geometric_mean
+    )
+    wide.columns = [f"objective, r = {r}" for r in wide.columns]
+    speed = real[real.r == chosen[-1]].groupby("method").speed.apply(geometric_mean)
+    wide[f"speed, r = {chosen[-1]}"] = speed
+    wide = wide.sort_values(f"objective, r = {chosen[0]}")
+    plain = wide.loc[[name for name in wide.index if name in PROPOSED]]
+    best = plain.index[0]
+    lines = [
+        "## Which feature sketch?\n",
+        f"**{POLISHED}** (the default of `SketchedKMeans`): the objective is "
+        f"{wide.loc[POLISHED].iloc[0]:.3f} times that of k-means on all features "
+        f"already at r = {chosen[0]}. Without polish, **{best}** needs the fewest "
+        f"features ({plain.loc[best].iloc[0]:.3f} at r = {chosen[0]}); {BASELINE} "
+        f"reach {wide.loc[BASELINE].iloc[0]:.3f}. Means over the real datasets; "
+        "objectives as multiples of k-means on all features, speed likewise.\n",
+        markdown(wide, 3),
+        "",
+    ]
+    return "\n".join(lines)

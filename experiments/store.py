@@ -1,0 +1,102 @@
+"""Results on disk: one CSV file an experiment, one row a measurement."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+Cell = dict[str, Any]
+Row = dict[str, Any]
+
+#: Packages whose versions are kept with each run.
+PACKAGES = ("sketchmeans", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Store:
+    """The results of one experiment.
+
+    A cell's rows are written together or not at all.  One process writes at a time.
+
+    Attributes
+    ----------
+    path : Path
+        The CSV file.
+    keys : sequence of str
+        The columns that are a cell's settings.
+    """
+
+    path: Path
+    keys: Sequence[str]
+
+    def table(self) -> pd.DataFrame:
+        """Return all rows; an empty table if there are none."""
+        if not self.path.exists():
+            return pd.DataFrame()
+        return pd.read_csv(self.path, keep_default_na=False, na_values=["nan"])
+
+    def key(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what tells one cell from another, as it reads in the file."""
+        return tuple(_text(settings[name]) for name in self.keys)
+
+    def finished(self) -> set[tuple[str, ...]]:
+        """Return the keys of the cells that have rows."""
+        table = self.table()
+        if table.empty:
+            return set()
+        distinct = table[list(self.keys)].drop_duplicates()
+        return {self.key(row) for row in distinct.to_dict("records")}
+
+    def append(self, rows: Iterable[Row]) -> None:
+        """Add the rows of one cell, by a new file that takes the place of the old."""
+        added = pd.DataFrame(list(rows))
+        table = pd.concat([self.table(), added], ignore_index=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_suffix(".part")
+        table.to_csv(partial, index=False, float_format="%.6g", na_rep="nan")
+        os.replace(partial, self.path)
+
+
+def _text(value: Any) -> str:
+    """Return a setting as text, the same before and after a trip through a file."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def describe_run(command: str) -> Row:
+    """Return when, where and with which versions a run was made."""
+    return {
+        "run": datetime.now(UTC).strftime("%Y%m%dT%H%M%S"),
+        "command": command,
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
+    return names[0] if names else platform.processor()
+
+
+def load_average() -> float:
+    """Return how many processes wanted a processor in the last minute."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")

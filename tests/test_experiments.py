@@ -1,0 +1,347 @@
+"""The experiments: every one runs in small, resumes, and is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import rbf_kernel
+
+from benchmarks.data import VARIABLE
+from experiments import approximation, datasets, l21_table1
+from experiments.__main__ import main
+from experiments.catalog import EXPERIMENTS
+from experiments.claims import CLAIMS, Verdict
+from experiments.datasets import MissingDataError, load
+from experiments.grid import run_cells, seed_of
+from experiments.partitions import all_partitions, optimal_cost
+from experiments.simulation import Mixture
+from experiments.store import Store
+
+
+@pytest.fixture(autouse=True)
+def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test find data files, or ask the network for data."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise OSError("no network")
+
+    for name in ("openml", "covtype", "california_housing", "olivetti_faces"):
+        monkeypatch.setattr(datasets.public, f"fetch_{name}", refuse)
+    datasets._loaded.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the results of every experiment in small."""
+    out = tmp_path_factory.mktemp("smoke")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(VARIABLE, raising=False)
+        main(["run", "all", "--smoke", "--out", str(out)])
+    return out
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_smoke_measures_every_cell(smoke: Path, name: str) -> None:
+    cells = EXPERIMENTS[name].cells(True, None)
+    store = Store(smoke / "results" / f"{name}.csv", list(cells[0]))
+    assert store.finished() == {store.key(cell) for cell in cells}
+    table = store.table()
+    assert {"seed", "run", "load", "repeat"} <= set(table.columns)
+    seeds = {store.key(cell): seed_of(cell) for cell in cells}
+    for row in table.to_dict("records"):
+        assert row["seed"] == seeds[store.key(row)]
+    runs = pd.read_csv(smoke / "results" / "runs.csv", dtype=str)
+    assert set(table.run.astype(str)) == set(runs.run)
+    assert runs.sketchmeans.notna().all()
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_full_grids_are_well_formed(name: str) -> None:
+    cells = EXPERIMENTS[name].cells(False, None)
+    store = Store(Path("unused.csv"), list(cells[0]))
+    assert all(list(cell) == list(cells[0]) for cell in cells)
+    assert len({store.key(cell) for cell in cells}) == len(cells)
+    assert len({seed_of(cell) for cell in cells}) == len(cells)
+    names = {cell["dataset"] for cell in cells if "dataset" in cell} - {"stand-in"}
+    assert names <= set(datasets.REGISTRY)
+    fewer = EXPERIMENTS[name].cells(False, 1)
+    # What few repeats have run, more repeats need not run again.
+    assert {store.key(cell) for cell in fewer} < {store.key(cell) for cell in cells}
+
+
+def test_a_finished_cell_is_not_run_again(
+    smoke: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (smoke / "results" / "l21_rates.csv").read_bytes()
+    main(["run", "l21_rates", "--smoke", "--out", str(smoke)])
+    assert "0 cells run, 16 were there, 0 left" in capsys.readouterr().out
+    assert (smoke / "results" / "l21_rates.csv").read_bytes() == before
+
+
+def test_the_report_has_every_claim_and_figure(smoke: Path) -> None:
+    main(["report", "--out", str(smoke)])
+    text = (smoke / "RESULTS.md").read_text(encoding="utf-8")
+    for claim in CLAIMS:
+        assert f"\n| {claim} | " in text
+    for name in EXPERIMENTS:
+        assert f"(figures/{name}.png)" in text
+        assert (smoke / "figures" / f"{name}.png").stat().st_size < 100_000
+    assert "## Which landmarks should I use?" in text
+    assert "## Which feature sketch?" in text
+    assert "nan" not in text
+
+
+def test_a_report_without_results_tests_nothing(tmp_path: Path) -> None:
+    main(["report", "--out", str(tmp_path)])
+    text = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
+    assert f"Of {len(CLAIMS)} claims, 0 hold" in text
+    assert text.count(f"**{Verdict.UNTESTED}**") == len(CLAIMS)
+
+
+def test_processes_find_what_one_finds(smoke: Path, tmp_path: Path) -> None:
+    main(["run", "l21_landmarks", "--smoke", "--jobs", "2", "--out", str(tmp_path)])
+    keys = ["k", "m", "repeat"]
+    one, two = (
+        pd.read_csv(folder / "results" / "l21_landmarks.csv").sort_values(keys)
+        for folder in (smoke, tmp_path)
+    )
+    for column in (*keys, "seed", "cost", "cost_test"):
+        np.testing.assert_allclose(one[column], two[column], rtol=1e-5)
+
+
+# -- the grid and its files ------------------------------------------------------------
+
+
+def counting(missing: tuple[int, ...] = ()) -> Any:
+    """Return an experiment that remembers which cells were run."""
+    ran: list[int] = []
+
+    def run(cell: dict[str, Any], context: Any) -> list[dict[str, Any]]:
+        if cell["i"] in missing:
+            raise MissingDataError("table 7: no such table")
+        ran.append(cell["i"])
+        if cell["i"] == 99:
+            raise RuntimeError("broken")
+        return [{"method": method, "value": 0.1 * cell["i"]} for method in "ab"]
+
+    return SimpleNamespace(run=run, ran=ran)
+
+
+def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    experiment, path = counting(), tmp_path / "x.csv"
+    cells = [{"i": i, "share": 0.1 * i, "name": f"n{i}"} for i in (0, 1, 99, 3)]
+    with pytest.raises(RuntimeError, match="broken"):
+        run_cells(experiment, cells, path, "first")
+    assert experiment.ran == [0, 1, 99]
+    cells[2]["i"] = 2
+    summary = run_cells(experiment, cells, path, "second")
+    assert experiment.ran == [0, 1, 99, 2, 3]
+    assert (summary.done, summary.resumed, summary.left) == (2, 2, 0)
+    table = Store(path, ["i"]).table()
+    assert list(table.run) == ["first"] * 4 + ["second"] * 4
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_missing_data_are_skipped_with_the_reason(tmp_path: Path) -> None:
+    experiment = counting(missing=(1, 2))
+    cells = [{"i": i} for i in range(4)]
+    summary = run_cells(experiment, cells, tmp_path / "x.csv", "run")
+    assert summary.skipped == {"table 7: no such table": 2}
+    assert (summary.done, summary.left) == (2, 0)
+
+
+def test_no_cell_starts_after_the_time_is_up(tmp_path: Path) -> None:
+    experiment = counting()
+    cells = [{"i": i} for i in range(4)]
+    path = tmp_path / "x.csv"
+    summary = run_cells(experiment, cells, path, "run", max_minutes=0.0)
+    assert (summary.done, summary.left, experiment.ran) == (0, 4, [])
+
+
+def test_seeds_follow_the_settings() -> None:
+    assert seed_of({"a": 1, "b": 2}) == seed_of({"b": 2, "a": 1})
+    assert seed_of({"a": 1, "b": 2}) != seed_of({"a": 2, "b": 1})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nothing"], "invalid choice: 'nothing'"),
+        (["run", "all", "--repeats", "0"], "0 should be 1 or more"),
+        ([], "action"),
+    ],
+)
+def test_bad_commands_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert message in capsys.readouterr().err
+
+
+# -- data ------------------------------------------------------------------------------
+
+
+def test_files_come_first_and_are_prepared(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(5.0, 3.0, size=(200, 4))
+    X[:, 2] = 1.0
+    np.savez(tmp_path / "pol.npz", X=X, y=np.zeros(200))
+    found = load("pol", tmp_path)
+    assert found.X.shape == (200, 3)
+    np.testing.assert_allclose(found.X.mean(axis=0), 0.0, atol=1e-6)
+    np.testing.assert_allclose(found.X.std(axis=0), 1.0, rtol=1e-5)
+    np.savez(tmp_path / "segment.npz", X=X, y=np.arange(200) % 7)
+    scaled = load("segment", tmp_path)
+    assert (scaled.X.min(), scaled.X.max(), scaled.n_classes) == (-1.0, 1.0, 7)
+    assert not scaled.X[:, 2].any()
+
+
+def test_the_variable_names_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez(tmp_path / "mnist.npz", X=np.full((3, 2), 255, np.uint8), y=np.arange(3))
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    np.testing.assert_array_equal(load("mnist").X, np.ones((3, 2), np.float32))
+
+
+def test_public_loaders_are_asked_without_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def fetch(name: str, **settings: Any) -> SimpleNamespace:
+        asked.append((name, settings["version"]))
+        return SimpleNamespace(data=np.eye(4) * 255, target=np.array(list("abca")))
+
+    monkeypatch.setattr(datasets.public, "fetch_openml", fetch)
+    assert load("mnist").n_classes == 3
+    assert asked == [("mnist_784", 1)]
+
+
+def test_categories_become_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame({"cap": list("abca"), "stalk-root": list("xxyy")})
+
+    def fetch(name: str, **settings: Any) -> SimpleNamespace:
+        return SimpleNamespace(data=frame, target=np.array([0, 1, 1, 0]))
+
+    monkeypatch.setattr(datasets.public, "fetch_openml", fetch)
+    assert load("mushrooms").X.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("covtype", "covtype: no file in --data or SKETCHMEANS_DATA, and no network"),
+        ("ct_slice", "ct_slice: no whole copy was found"),
+        ("pie", "pie: no file, and scikit-learn has no loader"),
+    ],
+)
+def test_what_is_not_to_be_had_says_why(name: str, reason: str) -> None:
+    with pytest.raises(MissingDataError, match=reason):
+        load(name)
+
+
+def test_unknown_datasets_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"dataset 'iris' should be one of \["):
+        load("iris")
+
+
+def test_classes_must_match_rows(tmp_path: Path) -> None:
+    np.savez(tmp_path / "covtype.npz", X=np.eye(3), y=np.arange(2))
+    with pytest.raises(ValueError, match="covtype: 2 classes should be 3, one a row"):
+        load("covtype", tmp_path)
+
+
+# -- what is measured ------------------------------------------------------------------
+
+
+def test_all_rows_give_the_norm_itself() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    K, F = rbf_kernel(X, gamma=0.3), np.random.default_rng(1).normal(size=(300, 5))
+    truth = np.linalg.norm(K - F @ F.T) / np.linalg.norm(K)
+    whole = approximation.Strip(np.arange(300), K.astype(np.float32))
+    error, spread = whole.error(F)
+    assert error == pytest.approx(truth, rel=1e-5)
+    assert spread == 0.0
+    inside = 0
+    for seed in range(40):
+        rows = np.random.default_rng(seed).choice(300, 100, replace=False)
+        part = approximation.Strip(rows, K[rows].astype(np.float32))
+        error, spread = part.error(F)
+        inside += abs(error - truth) <= 2.0 * spread
+    assert inside >= 34
+
+
+def test_bandwidths_are_those_of_og17() -> None:
+    X = approximation.table_of("small_groups", None)
+    grid = 2.0 * np.array(approximation.bandwidths("small_groups", None))
+    low, high = np.percentile(pdist(X, "sqeuclidean"), [1, 99])
+    assert len(grid) == 10
+    assert grid[0] == pytest.approx(1.0 / high)
+    assert grid[-1] == pytest.approx(max(1.0, 1.0 / low))
+    np.testing.assert_allclose(np.diff(np.log(grid)), np.log(grid[1] / grid[0]))
+
+
+def test_lift_is_uniform_over_method() -> None:
+    table = pd.DataFrame(
+        {
+            "dataset": "x",
+            "rank": 5,
+            "method": ["uniform", "uniform", "better"],
+            "error": [0.3, 0.5, 0.1],
+            "seconds": 1.0,
+        }
+    )
+    found = approximation.lifts(table, ["dataset", "rank"]).set_index("method").lift
+    assert found["uniform"] == pytest.approx(1.0)
+    assert found["better"] == pytest.approx(4.0)
+
+
+def test_all_partitions_are_counted_by_stirling() -> None:
+    assert len(all_partitions(7, 3)) == 1 + 63 + 301
+    assert len(np.unique(all_partitions(7, 3), axis=0)) == 365
+
+
+def test_the_optimum_is_below_every_partition() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8, 2))
+    K = X @ X.T
+    best = optimal_cost(K, 3)
+    for _ in range(200):
+        labels = rng.integers(3, size=8)
+        cost = sum(
+            ((X[labels == j] - X[labels == j].mean(axis=0)) ** 2).sum()
+            for j in np.unique(labels)
+        )
+        assert best <= cost / 8 + 1e-12
+    assert optimal_cost(K, 8) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_centroids_in_a_span_cost_more() -> None:
+    K = rbf_kernel(np.random.default_rng(0).normal(size=(8, 2)))
+    Z = K[:, :2]
+    span = Z @ np.linalg.solve(K[:2, :2], Z.T)
+    assert optimal_cost(K, 3, span) > optimal_cost(K, 3)
+    assert optimal_cost(K, 3, K) == pytest.approx(optimal_cost(K, 3))
+
+
+def test_simulated_clusters_are_those_of_l21() -> None:
+    mixture = Mixture.of(20)
+    assert set(np.unique(mixture.centers)) == {-1.0, 1.0}
+    X, y = mixture.draw(20_000, seed=3)
+    noise = X - mixture.centers[y]
+    assert noise.var() == pytest.approx(2.0, rel=0.02)
+    assert np.bincount(y).tolist() == [1000] * 20
+    assert not np.array_equal(X[:5], mixture.draw(20_000, seed=4)[0][:5])
+
+
+def test_purity_counts_the_largest_class() -> None:
+    y, labels = np.array(["a", "a", "b", "b", "c"]), np.array([0, 0, 0, 1, 1])
+    assert l21_table1._purity(y, labels) == pytest.approx(3 / 5)
