@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sketchmeans.kernels import Kernel
     from sketchmeans.landmarks import Landmarks, select_landmarks
     from sketchmeans.nystrom import Nystrom
+    from sketchmeans.persistence import ModelFileError, load, save
     from sketchmeans.reduction import (
         ApproximateSVD,
         FeatureSampling,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         SignProjection,
     )
     from sketchmeans.sources import open_rows
+    from sketchmeans.tabular import TableClusterer
 
 __all__ = [
     "ApproximateSVD",
@@ -26,12 +28,16 @@ __all__ = [
     "KernelKMeans",
     "Landmarks",
     "LaplacianScore",
+    "ModelFileError",
     "Nystrom",
     "NystromKMeans",
     "SignProjection",
     "SketchedKMeans",
+    "TableClusterer",
     "__version__",
+    "load",
     "open_rows",
+    "save",
     "select_landmarks",
 ]
 
@@ -46,11 +52,15 @@ _HOMES = {
     "KernelKMeans": "cluster",
     "Landmarks": "landmarks",
     "LaplacianScore": "reduction",
+    "ModelFileError": "persistence",
     "Nystrom": "nystrom",
     "NystromKMeans": "cluster",
     "SignProjection": "reduction",
     "SketchedKMeans": "cluster",
+    "TableClusterer": "tabular",
+    "load": "persistence",
     "open_rows": "sources",
+    "save": "persistence",
     "select_landmarks": "landmarks",
 }
 

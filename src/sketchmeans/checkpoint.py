@@ -23,6 +23,7 @@ import numpy as np
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers, LloydResult, LloydState, Memo
 from sketchmeans.rows import Rows
+from sketchmeans.whole_file import whole_file
 
 #: Version of the file format.
 _FORMAT = 1
@@ -61,6 +62,11 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str], every: float = 120.0) -> None:
         self.path = Path(path)
         self.every = every
+        self.is_stopping = False
+
+    def stop(self) -> None:
+        """Have the fit end with a KeyboardInterrupt as soon as its state is saved."""
+        self.is_stopping = True
 
     def open(self, identity: Mapping[str, Any]) -> Record:
         """Return what is on disk for a fit of this identity, or an empty record."""
@@ -129,7 +135,8 @@ class Record:
 
     def save_within(self, prefix: str, state: Callable[[], LloydState]) -> None:
         """Save the state within a stage, if it is time."""
-        if time.monotonic() - self._saved >= self._checkpoint.every:
+        waited = time.monotonic() - self._saved >= self._checkpoint.every
+        if waited or self._checkpoint.is_stopping:
             self._drop("within/")
             self._put(prefix, _packed_state(state()))
             self.write()
@@ -142,18 +149,11 @@ class Record:
     def write(self) -> None:
         """Put everything on disk, as a whole."""
         identity = np.frombuffer(json.dumps(self._identity).encode(), np.uint8)
-        path = self._checkpoint.path
-        partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            with partial.open("wb") as file:
-                np.savez(file, identity=identity, **self._arrays)  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        with whole_file(self._checkpoint.path) as file:
+            np.savez(file, identity=identity, **self._arrays)  # type: ignore[arg-type]
         self._saved = time.monotonic()
+        if self._checkpoint.is_stopping:
+            raise KeyboardInterrupt
 
     def _part(self, prefix: str) -> Arrays:
         return {

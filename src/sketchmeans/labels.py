@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.linalg import Array
+from sketchmeans.whole_file import whole_file
 
 
 def check_labels_path(labels_out: Any) -> None:
@@ -29,12 +30,7 @@ def check_labels_path(labels_out: Any) -> None:
 def written_labels(labels: Array, labels_out: str | os.PathLike[str]) -> Array:
     """Write labels to a file, all or nothing, and return a read-only map of it."""
     path = Path(labels_out)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as file:
-            np.save(file, labels)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        np.save(file, labels)
     mapped: Array = np.load(path, mmap_mode="r")
     return mapped

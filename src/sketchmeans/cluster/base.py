@@ -34,6 +34,24 @@ from sketchmeans.validation import (
 )
 
 
+class FitOnly:
+    """An attribute that `fit` sets and model files leave out; its error says so.
+
+    What `fit` sets on the object comes before this, which is of the class.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        raise AttributeError(
+            f"{owner.__name__!r} object has no attribute {self._name!r}: fit sets it, "
+            "and a model file does not keep it. predict gives the labels of rows."
+        )
+
+
 class Clusterer(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -53,6 +71,8 @@ class Clusterer(
     n_jobs: int | None
     verbose: int
     random_state: Any
+
+    labels_: Any = FitOnly()
 
     @abstractmethod
     def _space(self, rows: Rows) -> Space:

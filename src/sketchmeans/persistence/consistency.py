@@ -1,0 +1,164 @@
+"""What fitted attributes have to do with one another."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+
+from sketchmeans.kernels import Pairwise, Precomputed, is_given
+from sketchmeans.memory import format_bytes
+from sketchmeans.persistence.kinds import Real, Tensor
+
+
+def _check_kernel(kernel: Any) -> None:
+    if hasattr(kernel, "gamma"):
+        Real().check(kernel.gamma, "kernel_.gamma", {})
+        if kernel.gamma <= 0.0:
+            raise ValueError(f"kernel_.gamma={kernel.gamma} should be positive")
+    if getattr(kernel, "order", 0) > 2:
+        raise ValueError(f"kernel_.order={kernel.order} should be 0, 1 or 2")
+    # `Chi2` has its name and parameters by itself.
+    if type(kernel) is Pairwise:
+        _check_pairwise(kernel)
+
+
+def _check_pairwise(kernel: Pairwise) -> None:
+    function = PAIRWISE_KERNEL_FUNCTIONS[str(kernel.metric)]
+    known = list(signature(function).parameters)[2:]  # after X and Y
+    if unknown := set(kernel.params or {}) - set(known):
+        raise ValueError(f"kernel_.params should not have {sorted(unknown)}")
+
+
+def _check_points(model: Any, name: str, reducer: Any = None) -> None:
+    """Check that points are of the space in which rows meet them."""
+    points, width = getattr(model, name), model.n_features_in_
+    _check_kernel(model.kernel_)
+    if is_given(model.kernel_):
+        Tensor((None, None), "i").check(points, name, {})
+        if points.min() < 0 or points.max() >= width:
+            raise ValueError(f"{name} should hold row numbers below {width}")
+        width = 1
+    elif reducer is not None:
+        _check_reducer(model, reducer)
+        width = reducer.n_components_
+    if points.shape[1] != width:
+        raise ValueError(f"{name}.shape[1]={points.shape[1]} should be {width}")
+
+
+def _check_reducer(model: Any, reducer: Any) -> None:
+    if reducer.n_features_in_ != model.n_features_in_:
+        raise ValueError(
+            f"reducer_.n_features_in_={reducer.n_features_in_} should be "
+            f"{model.n_features_in_}"
+        )
+
+
+def _check_rank(model: Any) -> None:
+    if model.rank_ > model.landmarks_.shape[0]:
+        raise ValueError(f"rank_={model.rank_} should be at most that of landmarks_")
+
+
+def check_exact(model: Any) -> None:
+    """Check a `KernelKMeans`."""
+    _check_points(model, "X_fit_")
+
+
+def check_nystrom_kmeans(model: Any) -> None:
+    """Check a `NystromKMeans`."""
+    _check_points(model, "landmarks_", model.reducer_)
+    _check_rank(model)
+
+
+def check_nystrom(model: Any) -> None:
+    """Check a `Nystrom`."""
+    _check_points(model, "landmarks_")
+    _check_rank(model)
+
+
+def check_sketched(model: Any) -> None:
+    """Check a `SketchedKMeans`."""
+    _check_reducer(model, model.reducer_)
+
+
+def check_table(model: Any) -> None:
+    """Check a `TableClusterer`."""
+    inner = model.estimator_
+    if inner.n_features_in_ != model.n_features_in_:
+        raise ValueError(
+            f"estimator_.n_features_in_={inner.n_features_in_} should be "
+            f"{model.n_features_in_}"
+        )
+    if len(inner.cluster_sizes_) != len(model.exemplar_indices_):
+        raise ValueError("exemplar_indices_ should be one for each cluster")
+    if isinstance(getattr(inner, "kernel_", None), Precomputed):
+        raise ValueError("estimator_.kernel_ should be a kernel of features")
+    if not model.scale_.all():
+        raise ValueError("scale_ should not hold zero")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and names.tolist() != model.columns_:
+        raise ValueError("feature_names_in_ should be columns_")
+
+
+def check_selection(model: Any) -> None:
+    """Check a reducer that chooses features."""
+    features = model._sketch.features
+    inside = features[0] >= 0 and features[-1] < model.n_features_in_
+    if not inside or (features[1:] <= features[:-1]).any():
+        raise ValueError(
+            "_sketch.features should be ascending and below "
+            f"n_features_in_={model.n_features_in_}"
+        )
+
+
+def check_signs(model: Any) -> None:
+    """Check a `SignProjection`."""
+    signs = model._sketch
+    if signs.bits.shape[1] != -(-signs.width // 8):
+        raise ValueError(f"_sketch.bits.shape={signs.bits.shape} should fit the width")
+
+
+# --- attributes that follow from others -----------------------------------------------
+
+
+def restore_gamma(model: Any) -> None:
+    """Set the bandwidth of the kernel."""
+    model.gamma_ = getattr(model.kernel_, "gamma", None)
+
+
+def restore_selection(model: Any) -> None:
+    """Set the number of features."""
+    model.n_components_ = model._sketch.width
+
+
+def restore_sampling(model: Any) -> None:
+    """Set what `FeatureSampling` shows of its sketch."""
+    model.scale_ = model._sketch.scale
+    restore_selection(model)
+
+
+def restore_svd(model: Any) -> None:
+    """Set what `ApproximateSVD` shows of its sketch."""
+    model.components_ = model._sketch.matrix.T
+    restore_selection(model)
+
+
+def restore_signs(model: Any) -> None:
+    """Set what `SignProjection` shows of its sketch."""
+    model.signs_ = model._sketch.bits
+    restore_selection(model)
+
+
+def note_rows(model: Any) -> str | None:
+    """Return a warning of the size of the training rows."""
+    if is_given(model.kernel_):
+        return None
+    rows = model.X_fit_
+    size = rows.data.nbytes if hasattr(rows, "indptr") else np.asarray(rows).nbytes
+    return (
+        f"The model file of a KernelKMeans holds all {rows.shape[0]:,} training rows, "
+        f"{format_bytes(size)}, as prediction needs them. That of a NystromKMeans "
+        "holds its landmarks only."
+    )
