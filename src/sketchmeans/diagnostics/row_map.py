@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy import sparse
 
 from sketchmeans.assign import dense
 from sketchmeans.cluster import NystromKMeans, SketchedKMeans
@@ -21,6 +21,10 @@ from sketchmeans.validation import as_generator, check_integer, validated
 
 #: Rows that span the map of a model which has no landmarks.
 _SPAN_ROWS = 400
+#: Directions of the search for two axes, and its steps: enough for the eye.
+_SUBSPACE, _ITERATIONS = 12, 12
+#: Share of all squares below which a direction is nothing but rounding.
+_NOISE = 1e-13
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,8 +75,8 @@ def row_map(
     """Draw a sample of rows and find its first two principal axes.
 
     In the Nyström features of the model's landmarks, or of 400 rows of the sample for
-    `KernelKMeans`; in the input space for `SketchedKMeans`.  Costs s·m·(d + m) and a
-    spectrum of s × s for a sample of s rows, in memory of a few of these.
+    `KernelKMeans`; in the input space for `SketchedKMeans`.  Costs s·m·(d + m) for a
+    sample of s rows, and memory s·m.
 
     Parameters
     ----------
@@ -106,7 +110,7 @@ def row_map(
         labels, costs = _assigned(model, rows, block, numbers)
         features, marks, norms = _features(model, rows, block, numbers, rng)
     mean = np.asarray(features.mean(axis=0)).ravel()
-    axes, variances = _principal_axes(features, mean)
+    axes, variances = _principal_axes(features, mean, rng)
     points = _along(axes, features, mean)
     spread = max(float(norms.mean() - mean @ mean), 0.0)
     inside = np.einsum("ij,ij->i", features, features) if marks is not None else norms
@@ -167,29 +171,35 @@ def _features(
     return features, marks, norms
 
 
-def _principal_axes(features: Block, mean: Array) -> tuple[Array, Array]:
+def _principal_axes(
+    features: Block, mean: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:
     """Return the first two axes as columns, and their shares of the variance.
 
-    From the inner products of the rows: there may be very many features.
+    By subspace iteration on the centred features, which are never formed: there may
+    be very many, and sparse.
     """
-    s = features.shape[0]
-    axes, shares = np.zeros((features.shape[1], 2)), np.zeros(2)
-    products = dense(features @ features.T)
-    products -= products.mean(axis=0)
-    products -= products.mean(axis=1)[:, None]
-    total = float(np.trace(products))
-    top = min(2, s)
-    values, vectors = eigh(products, subset_by_index=[s - top, s - 1])
-    noise = s * np.finfo(np.float64).eps * max(total, 0.0)
-    for i, (value, vector) in enumerate(
-        zip(values[::-1], vectors.T[::-1], strict=True)
-    ):
-        if value > noise:
-            axis = np.asarray(features.T @ vector).ravel() - mean * vector.sum()
+    d = features.shape[1]
+    basis = rng.standard_normal((d, min(_SUBSPACE, d)))
+    for _ in range(_ITERATIONS):
+        basis = np.linalg.qr(basis)[0]
+        places = _along(basis, features, mean)
+        basis = dense(features.T @ places) - np.outer(mean, places.sum(axis=0))
+    total = _squares(features) - len(places) * float(mean @ mean)
+    left, values, _ = np.linalg.svd(places, full_matrices=False)
+    axes, shares = np.zeros((d, 2)), np.zeros(2)
+    for i, value in enumerate(values[:2].tolist()):
+        if value**2 > _NOISE * _squares(features):
+            axis = np.asarray(features.T @ left[:, i]) - mean * left[:, i].sum()
             axis /= np.linalg.norm(axis)
             axes[:, i] = axis * np.sign(axis[np.abs(axis).argmax()])
-            shares[i] = value / total
+            shares[i] = min(value**2 / total, 1.0)
     return axes, shares
+
+
+def _squares(features: Block) -> float:
+    values = features.data if sparse.issparse(features) else features.ravel()
+    return float(values @ values)
 
 
 def _along(axes: Array, features: Block, mean: Array) -> Array:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,11 @@ from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, as_rows, spans
 from sketchmeans.validation import check_integer, validated
 
-#: Bins of the margins, which lie between 0 and 1.
-_BINS = 25
+#: Bins of the margins, which lie between 0 and 1: many, as in feature spaces of many
+#: dimensions all distances are nearly the same.
+_BINS = 250
+#: Bins in which a row is as good as on a border.
+_BORDER_BINS = 5
 #: Rows whose mean the features are taken about, so that their squares keep digits.
 _PROBE_ROWS = 64
 
@@ -44,7 +48,7 @@ class Features(Report):
     deviation: Array
     cluster_means: Array
 
-    @property
+    @cached_property
     def differences(self) -> Array:
         """How many standard deviations a cluster's mean is above that of all rows.
 
@@ -55,6 +59,16 @@ class Features(Report):
         np.divide(result, self.deviation, out=result, where=varies)
         result[:, ~varies] = 0.0
         return result
+
+    def telling_all(self, size: int) -> Array:
+        """Return the features that differ most among the clusters, in their order.
+
+        By the largest difference of any cluster; at least one feature.
+        """
+        strength = np.abs(self.differences).max(axis=0)
+        order = np.argsort(-strength, kind="stable")[:size]
+        kept = order[strength[order] > 0.0]
+        return np.sort(kept if len(kept) else order[:1])
 
     def telling(self, cluster: int, size: int) -> Array:
         """Return the features that set a cluster apart most, the strongest first."""
@@ -79,9 +93,8 @@ class ClusterSummary(Report):
         Mean margin of each cluster's rows: 1 less the distance to the own centre as a
         share of that to the next one; 0 on a border, 1 at a centre.  None where there
         is one cluster only.
-    margin_edges : ndarray of shape (b + 1,)
-    margin_counts : ndarray of shape (k, b) or None
-        Rows of each cluster by margin.
+    margin_counts : ndarray of shape (k, 250) or None
+        Rows of each cluster by margin, in equal bins from 0 to 1.
     exemplar_indices : ndarray of shape (k, q)
         Row numbers of those nearest to each centre, the nearest first; -1 where a
         cluster has fewer rows.
@@ -97,7 +110,6 @@ class ClusterSummary(Report):
     sizes: Array
     costs: Array
     margins: Array | None
-    margin_edges: Array
     margin_counts: Array | None
     exemplar_indices: Array
     exemplars: Block | None
@@ -109,6 +121,27 @@ class ClusterSummary(Report):
         """``W``: the mean squared distance of all rows to their centre."""
         full = self.sizes > 0
         return float(self.sizes[full] @ self.costs[full] / self.n_rows)
+
+    @property
+    def border_share(self) -> float | None:
+        """Share of the rows with a margin below 0.02: almost as near to the next."""
+        if self.margin_counts is None:
+            return None
+        return float(self.margin_counts[:, :_BORDER_BINS].sum() / self.n_rows)
+
+    def margin_histogram(self, n_bins: int = 30) -> tuple[Array, Array]:
+        """Return counts and edges of up to `n_bins` bins over the margins there are."""
+        if self.margin_counts is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(1)
+        counts = self.margin_counts.sum(axis=0)
+        used = int(np.flatnonzero(counts).max()) + 1
+        width = -(-used // n_bins)
+        size = -(-used // width)
+        padded = np.zeros(size * width, dtype=np.int64)
+        padded[:used] = counts[:used]
+        return padded.reshape(size, width).sum(axis=1), (
+            np.arange(size + 1) * (width / _BINS)
+        )
 
     @property
     def n_clusters(self) -> int:
@@ -178,7 +211,6 @@ def cluster_summary(
         sizes=counts.sizes,
         costs=counts.costs(),
         margins=counts.mean_margins(),
-        margin_edges=counts.edges,
         margin_counts=counts.histogram if k > 1 else None,
         exemplar_indices=numbers,
         exemplars=exemplars,
@@ -212,7 +244,6 @@ class _Counts:
     k: int
     n_exemplars: int
     n_labels: int
-    edges: Array = field(default_factory=lambda: np.linspace(0.0, 1.0, _BINS + 1))
 
     def __post_init__(self) -> None:
         self.sizes = np.zeros(self.k, dtype=np.int64)

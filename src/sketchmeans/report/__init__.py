@@ -1,0 +1,51 @@
+"""Results as pictures, and as one HTML page that needs nothing but itself.
+
+``pip install sketchmeans[report]`` brings what this needs: matplotlib and jinja2.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+for _package in ("matplotlib", "jinja2"):
+    if find_spec(_package) is None:
+        raise ImportError(
+            f"sketchmeans.report needs {_package}, which is not installed: "
+            "pip install sketchmeans[report]",
+            name=_package,
+        )
+
+from sketchmeans.report.path_plots import (  # noqa: E402 - after the check
+    plot_bandwidth_path,
+    plot_cost_path,
+    plot_k_path,
+    plot_landmark_path,
+)
+from sketchmeans.report.plots import (  # noqa: E402
+    plot_agreement,
+    plot_features,
+    plot_map,
+    plot_margins,
+    plot_residual,
+    plot_sizes,
+)
+from sketchmeans.report.themes import DARK, LIGHT, Theme  # noqa: E402
+from sketchmeans.report.write import Report, write_report  # noqa: E402
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "Report",
+    "Theme",
+    "plot_agreement",
+    "plot_bandwidth_path",
+    "plot_cost_path",
+    "plot_features",
+    "plot_k_path",
+    "plot_landmark_path",
+    "plot_map",
+    "plot_margins",
+    "plot_residual",
+    "plot_sizes",
+    "write_report",
+]

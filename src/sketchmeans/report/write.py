@@ -1,0 +1,267 @@
+"""Results of a fit as one HTML file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from scipy import sparse
+
+from sketchmeans.diagnostics import (
+    Certificate,
+    ClusterSummary,
+    RowMap,
+    certificate,
+    cluster_summary,
+    row_map,
+)
+from sketchmeans.diagnostics import base as results
+from sketchmeans.diagnostics.fitted import check_model, has_given_kernel
+from sketchmeans.report.page import Findings, rendered
+from sketchmeans.sources import Source
+from sketchmeans.validation import as_generator, check_integer, check_option, validated
+from sketchmeans.whole_file import whole_file
+
+#: Rows of the map.
+SAMPLE_SIZE = 2_000
+#: Typical rows of a cluster: as rows of a table, and as images.
+_EXEMPLARS, _IMAGES = 5, 8
+
+Paths = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, repr=False)
+class Report(results.Report):
+    """A report that was written, and the numbers in it.
+
+    Attributes
+    ----------
+    path : str
+        The HTML file.
+    summary : ClusterSummary
+    row_map : RowMap
+    certificate : Certificate or None
+    """
+
+    path: str
+    summary: ClusterSummary
+    row_map: RowMap
+    certificate: Certificate | None
+
+    def _lines(self) -> list[tuple[str, str]]:
+        lines = [
+            ("path", self.path),
+            ("rows", results.shown(self.summary.n_rows)),
+            ("clusters", results.shown(self.summary.n_clusters)),
+            ("cost", results.shown(self.summary.cost)),
+        ]
+        if self.certificate is not None:
+            lines.append(("ratio", results.shown(self.certificate.ratio)))
+        return lines
+
+
+def write_report(
+    model: Any,
+    X: Any,
+    path: str | os.PathLike[str],
+    *,
+    y: Any = None,
+    feature_names: Sequence[str] | None = None,
+    image_shape: Sequence[int] | None = None,
+    title: str | None = None,
+    command: str | None = None,
+    sample_size: int = SAMPLE_SIZE,
+    certificate: str | Certificate | None = "nystrom",
+    paths: Paths | None = None,
+    random_state: Any = 0,
+) -> Report:
+    """Write what a fitted model found in some rows as one HTML file.
+
+    The page needs nothing but itself: no network, no scripts.  It tells size, cost and
+    certified ratio in words, shows every cluster with its typical rows and the features
+    that set it apart, a map of a sample, and how the fit went; every figure comes with
+    its numbers as CSV.  It is readable on a phone, in dark and light, and on paper.
+
+    Costs a pass of n·m·(d + k) over the rows, and the certificate n·m·(d + m); rows are
+    read block by block, so files may be larger than memory.  The file appears whole or
+    not at all.
+
+    Parameters
+    ----------
+    model : KernelKMeans, NystromKMeans or SketchedKMeans
+        Fitted.
+    X : array-like, sparse matrix, path or `Source`, of shape (n, d)
+        As a rule the rows of the fit; its kernel matrix with
+        ``kernel="precomputed"``.
+    path : str or PathLike
+        The HTML file to write; one that exists is replaced.
+    y : array-like of shape (n,), optional
+        Known classes, to compare the clusters with.
+    feature_names : sequence of str, optional
+        Default are the names in the fit or in the file, or x0, x1, ...
+    image_shape : tuple of int, optional
+        Show rows as images of (height, width), or (height, width, 3 or 4 colours).
+    title : str, optional
+        Default is the name of the file, if `X` is one.
+    command : str, optional
+        The command that did all this, to be shown; default is the estimator in Python.
+    sample_size : int, default=2,000
+        Rows of the map.
+    certificate : {"nystrom", "subsample"}, Certificate or None, default="nystrom"
+        How the best possible cost is bounded, see `diagnostics.certificate`; or a
+        certificate that you have.  There is none for a kernel that is not positive
+        semi-definite.
+    paths : table or sequence of tables, optional
+        What `diagnostics.bandwidth_path` and `diagnostics.cluster_count_path` returned,
+        to be drawn.
+    random_state : int, Generator, RandomState or None, default=0
+        Draws the sample, and the subsamples of a certificate.
+
+    Returns
+    -------
+    report : Report
+        The path, and the numbers in the report.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from sketchmeans import NystromKMeans
+    >>> from sketchmeans.report import write_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NystromKMeans(3, random_state=0).fit(X)
+    >>> with TemporaryDirectory() as folder:
+    ...     report = write_report(model, X, Path(folder) / "iris.html", y=y)
+    >>> report.summary.n_rows
+    150
+    """
+    model = check_model(model)
+    target = _checked_path(path)
+    check_integer("sample_size", sample_size)
+    table = validated(model, X, reset=False)
+    if isinstance(table, Source):
+        X = table  # opened once: a file of text is looked through for that
+    names = _checked_names(feature_names, model, table)
+    shape = _checked_shape(image_shape, names)
+    tables = _checked_paths(paths)
+    if not isinstance(certificate, Certificate | None):
+        check_option("certificate", certificate, ("nystrom", "subsample"))
+    map_rng, bound_rng = as_generator(random_state).spawn(2)
+    summary = cluster_summary(
+        model, X, y=y, n_exemplars=_EXEMPLARS if shape is None else _IMAGES
+    )
+    sampled = row_map(model, X, sample_size=sample_size, random_state=map_rng)
+    bound = _certificate(model, X, certificate, bound_rng)
+    page = rendered(
+        Findings(
+            model=model,
+            data=_data_words(table),
+            names=names,
+            summary=summary,
+            row_map=sampled,
+            certificate=bound,
+            paths=tables,
+            image_shape=shape,
+            title=_default_title(table) if title is None else str(title),
+            command=command,
+        )
+    )
+    with whole_file(target) as file:
+        # A name may hold half of a surrogate pair, which no file can.
+        file.write(page.encode("utf-8", errors="replace"))
+    return Report(os.fspath(target), summary, sampled, bound)
+
+
+def _certificate(
+    model: Any, X: Any, wanted: str | Certificate | None, rng: Any
+) -> Certificate | None:
+    if not isinstance(wanted, str):
+        return wanted
+    kernel = getattr(model, "kernel_", None)
+    if kernel is not None and not kernel.positive_definite:
+        return None
+    return certificate(model, X, wanted, random_state=rng)
+
+
+def _checked_path(path: Any) -> Path:
+    """Raise where the file could not be written, before the work is done."""
+    if isinstance(path, str | os.PathLike):
+        target = Path(path)
+        if not target.is_dir() and os.access(target.parent, os.W_OK):
+            return target
+    raise ValueError(
+        f"path={path!r} should be the path of a file in a folder that exists and can "
+        "be written to."
+    )
+
+
+def _checked_names(given: Any, model: Any, table: Any) -> list[str]:
+    """Return the names of the features; none where kernel values are given."""
+    if has_given_kernel(model):
+        if given is not None:
+            raise ValueError(
+                "feature_names should be None with kernel='precomputed': there are no "
+                "features."
+            )
+        return []
+    d = int(model.n_features_in_)
+    if given is None:
+        given = getattr(model, "feature_names_in_", None)
+    if given is None and isinstance(table, Source):
+        given = table.feature_names
+    names = [f"x{j}" for j in range(d)] if given is None else [str(n) for n in given]
+    if len(names) != d:
+        raise ValueError(f"feature_names of length {len(names)} should have {d}.")
+    return names
+
+
+def _checked_shape(given: Any, names: Sequence[str]) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    try:
+        shape = tuple(check_integer("image_shape", size) for size in given)
+    except (TypeError, ValueError):
+        shape = ()
+    colours = len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
+    if not colours or prod(shape) != len(names):
+        raise ValueError(
+            f"image_shape={given!r} should be (height, width) or (height, width, 3 or "
+            f"4), with a product of {len(names)}, the number of features."
+        )
+    return shape
+
+
+def _checked_paths(paths: Any) -> list[Any]:
+    if paths is None:
+        return []
+    tables = list(paths) if isinstance(paths, list | tuple) else [paths]
+    for table in tables:
+        columns = list(table) if hasattr(table, "__getitem__") else []
+        if not ({"gamma", "n_clusters"} & set(columns) and "stability" in columns):
+            raise ValueError(
+                f"paths with a table of {columns} should be what bandwidth_path or "
+                "cluster_count_path returned, or a list of these."
+            )
+    return tables
+
+
+def _default_title(table: Any) -> str:
+    if isinstance(table, Source):
+        return f"Clusters of {os.path.basename(os.path.normpath(table.path))}"
+    return "Clusters"
+
+
+def _data_words(table: Any) -> str:
+    n, d = table.shape
+    size = f"{n:,} rows × {d:,} columns, {table.dtype}"
+    if isinstance(table, Source):
+        kind = ", sparse" if table.is_sparse else ""
+        return f"{table.path}: {size}{kind}"
+    if sparse.issparse(table):
+        return f"a sparse table: {size}, {table.nnz:,} values stored"
+    return f"a table in memory: {size}"
