@@ -99,9 +99,7 @@ def heats(
     engine = BlockEngine(nested, space, schedule.budget, many_passes=bool(sizes))
     centers = engine.centers_at(seeds)
     if sizes and schedule.n_init > 1:
-        heat = engine.leading(sizes[0])
-        results = race(heat, centers, schedule, progress, _HEAT_PASSES)
-        centers = _best_centers(results, max(_half(results), schedule.n_final))
+        centers = heat(engine.leading(sizes[0]), centers, schedule, progress)
     for size in sizes:
         results = race(engine.leading(size), centers, schedule, progress)
         half = _half(results) if size < sizes[-1] else 0
@@ -109,6 +107,14 @@ def heats(
     if sizes:
         engine = BlockEngine(rows, space, schedule.budget)
     return engine, centers
+
+
+def heat(
+    engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
+) -> Centers:
+    """Return the centres of the better half of the restarts, after a few passes."""
+    results = race(engine, centers, schedule, progress, _HEAT_PASSES)
+    return _best_centers(results, max(_half(results), schedule.n_final))
 
 
 def final(

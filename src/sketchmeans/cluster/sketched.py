@@ -18,6 +18,7 @@ from sketchmeans.progressive import (
     Schedule,
     euclidean_distances,
     final,
+    heat,
     heats,
     race,
 )
@@ -204,6 +205,8 @@ class SketchedKMeans(Clusterer):
             rng,
             progress,
         )
+        if len(centers) > _FINALISTS:  # few rows, no subsamples
+            centers = heat(engine, centers, schedule, progress)
         return final(engine, centers, schedule, progress)[:_FINALISTS]
 
     def _polished(
