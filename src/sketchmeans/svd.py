@@ -1,7 +1,8 @@
 """Leading right singular vectors of a table of rows: in one pass, or exact.
 
 ``X`` (n × d) is never copied as a whole: blocks of rows are read once, by threads,
-and what is kept of them is as small as the sketch.
+and what is kept of them is as small as the sketch.  Where rows have weights w, all of
+this is about the rows times √w: a row of weight 3 is three rows.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def pass_height(rows: Rows, width: int) -> int:
 
 
 def _range_sums(rows: Rows, test: Array) -> tuple[Array, Array]:
-    """Return ``YᵀY`` and ``YᵀX`` for ``Y = X G``, in float64."""
+    """Return ``YᵀWY`` and ``YᵀWX`` for ``Y = X G`` and weights W, in float64."""
     d, width = test.shape
     workers = rows.workers
 
@@ -162,8 +163,15 @@ def _range_sums(rows: Rows, test: Array) -> tuple[Array, Array]:
         with np.errstate(over="ignore", invalid="ignore"):
             y = (float_block(block, rows.dtype, workers) @ test).astype(np.float64)
             wide = float_block(block, np.float64, workers)
+            weights = rows.block_weights(*span)
+            left = y
+            if weights is not None:
+                root = np.sqrt(weights)[:, None]
+                y *= root
+                left = y * root
             # A sparse factor must stand on the left for the product to be dense.
-            return y.T @ y, (wide.T @ y).T if rows.is_sparse else y.T @ wide
+            cross = (wide.T @ left).T if rows.is_sparse else left.T @ wide
+            return y.T @ y, cross
 
     gram, cross = np.zeros((width, width)), np.zeros((width, d))
     edges = spans(len(rows), _range_height(rows, width))
@@ -197,14 +205,17 @@ def _leading_vectors(B: Array, k: int, dtype: npt.DTypeLike) -> RightVectors:
 
 
 def _triangular_factor(rows: Rows) -> Array:
-    """Return an R of min(n, d) rows with ``RᵀR = XᵀX``, in float64."""
+    """Return an R of min(n, d) rows with ``RᵀR = XᵀWX``, in float64."""
     d = rows.n_features
 
     def factor(span: Span) -> Array:
         block = rows.block(*span)
         if rows.is_sparse:
             block = block.toarray()
-        return _reduced(block.astype(np.float64))
+        block, weights = block.astype(np.float64), rows.block_weights(*span)
+        if weights is not None:
+            block *= np.sqrt(weights)[:, None]
+        return _reduced(block)
 
     height = max(block_height(d, 0), _HEIGHT_PER_FEATURE * d)
     factors = rows.workers.map(factor, spans(len(rows), height))

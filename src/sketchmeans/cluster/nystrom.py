@@ -99,7 +99,8 @@ class NystromKMeans(KernelClusterer):
         Reduce the features first, so that n·m·d becomes n·m·r: "svd", "sign",
         "sampling", "laplacian" or a transformer (`ApproximateSVD`, `SignProjection`,
         ...).  Rows are reduced block by block as they are read, here and in `predict`;
-        the result is that of a Pipeline.
+        the result is that of a Pipeline.  Its `fit` is given the weights of the rows if
+        it has a `sample_weight`.
     rank : int or None, default=None
         Keep at most this many eigen-directions of ``k(Z, Z)``.
     init : str, Seeding or array, default="k-means++"

@@ -49,7 +49,8 @@ class SketchedKMeans(Clusterer):
     reducer : str or transformer, default="svd"
         "svd" (`ApproximateSVD`), "sign" (`SignProjection`), "sampling"
         (`FeatureSampling`), "laplacian" (`LaplacianScore`), or a transformer of your
-        own; it is cloned, and its `n_clusters`, if it has one, is set to k.
+        own; it is cloned, and its `n_clusters`, if it has one, is set to k.  Its `fit`
+        is given the weights of the rows if it has a `sample_weight`.
     polish : int, default=300
         Most Lloyd passes in the original space; they stop at `tol`.  0 returns the
         partition of the sketch, as in the paper.

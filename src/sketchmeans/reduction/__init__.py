@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import has_fit_parameter
 
 from sketchmeans.linalg import Array
 from sketchmeans.reduction.approximate_svd import ApproximateSVD
@@ -75,10 +76,12 @@ def reduced(reducer: Any, rows: Rows, names: Array | None) -> ReducedRows:
     """Fit a reducer to the rows, and return the view of the rows through it.
 
     Our own reducers are told the `names` of the features, so that a person can read
-    which were chosen.
+    which were chosen.  Weights go to every reducer whose `fit` takes them.
     """
+    weighted = rows.weights is not None and has_fit_parameter(reducer, "sample_weight")
+    given = {"sample_weight": rows.weights} if weighted else {}
     # A transformer from elsewhere wants a table in memory.
-    reducer.fit(rows.X if isinstance(reducer, Reducer) else rows.held().X)
+    reducer.fit(rows.X if isinstance(reducer, Reducer) else rows.held().X, **given)
     if isinstance(reducer, Reducer) and names is not None:
         reducer.feature_names_in_ = names
     return ReducedRows(rows, reducer)

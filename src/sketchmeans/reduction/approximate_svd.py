@@ -80,7 +80,8 @@ class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
     components_ : ndarray of shape (n_components_, d)
         Zᵀ.
     singular_values_ : ndarray of shape (n_components_,)
-        Of ``QᵀX`` (exact: of X), of the rows that were fitted.
+        Of ``QᵀX`` (exact: of X), of the rows that were fitted, times the root of their
+        weights.
     n_components_ : int
 
     Examples

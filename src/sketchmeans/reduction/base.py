@@ -26,6 +26,7 @@ from sketchmeans.validation import (
     check_integer,
     check_number,
     check_option,
+    check_weights,
     validated,
 )
 
@@ -93,7 +94,7 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
             )
         return int(self.n_components)
 
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Draw the sketch.
 
         Parameters
@@ -102,12 +103,14 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
             A memory map and integers are read block by block.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 3 counts as three rows.
         """
         self._check_params()
         X = validated(self, X, reset=True)
         rng = as_generator(self.random_state)
         with Workers(self.n_jobs) as workers:
-            rows = as_rows(X, workers)
+            rows = as_rows(X, workers, check_weights(sample_weight, X.shape[0]))
             self._sketch = self._draw(rows, self._size(rows.n_features), rng)
         self.n_components_ = self._sketch.width
         return self
@@ -182,12 +185,19 @@ def sketched(rows: Rows, sketch: Sketch) -> Block:
 
 
 def subsample(rows: Rows, size: int | None, rng: np.random.Generator) -> Rows:
-    """Return `size` rows drawn without replacement; all rows where it is None."""
+    """Return `size` rows drawn without replacement; all rows where it is None.
+
+    Weighted rows are drawn in proportion to their weight, with replacement, and count
+    once a draw.
+    """
     if size is None or size >= len(rows):
         return rows
+    if rows.weights is None:
+        indices = rng.choice(len(rows), size, replace=False)
+    else:
+        indices = rng.choice(len(rows), size, p=rows.weights / rows.total_weight)
     # In ascending order, as a file is read.
-    indices = np.sort(rng.choice(len(rows), size, replace=False))
-    return rows.subset(indices, None)
+    return rows.subset(np.sort(indices), None)
 
 
 def check_fit_rows(fit_rows: int | None) -> None:

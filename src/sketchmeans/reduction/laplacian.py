@@ -24,6 +24,9 @@ def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
 
     ``S_ij = exp(−‖x_i − x_j‖²/(2t²))`` where one of i, j is among the nearest
     neighbours of the other, else 0; t² is the mean squared distance of two rows.
+
+    Rows with weights are that many rows at the same place: entry (i, j) is summed over
+    the copies of i and j.
     """
     n = len(rows)
     n_neighbors = min(n_neighbors, n - 1)
@@ -44,7 +47,46 @@ def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
     directed = sparse.csr_array(
         (weights.ravel(), neighbours.ravel(), pointers), shape=(n, n)
     )
-    return directed.maximum(directed.T).tocsr()
+    graph = directed.maximum(directed.T).tocsr()
+    if rows.weights is None:
+        return graph
+    return _between_copies(graph, neighbours, rows.weights, n_neighbors)
+
+
+def _between_copies(
+    graph: Any, neighbours: Array, weights: Array, n_neighbors: int
+) -> Any:
+    """Return a graph of rows, summed over the copies that their weights stand for.
+
+    The neighbours of a copy are first the others of its own row, then the nearest rows
+    until there are `n_neighbors` copies; of the last row it may be some, any of them
+    being as good.  Entry (i, j) is multiplied by the number of pairs of copies that are
+    then linked, which is its mean where that is left to chance.  Weights may be
+    fractions; however small they are, `n_neighbors` rows are neighbours enough.
+    """
+    n, others = len(weights), np.maximum(weights - 1.0, 0.0)
+    near = weights[neighbours]
+    room = n_neighbors - others[:, None] - (np.cumsum(near, axis=1) - near)
+    share = np.clip(room / near, 0.0, 1.0)
+    pointers = np.arange(0, neighbours.size + 1, neighbours.shape[1])
+    chosen = sparse.csr_array(
+        (share.ravel(), neighbours.ravel(), pointers), shape=(n, n)
+    )
+    linked = chosen + chosen.T - chosen.multiply(chosen.T)
+    scale = sparse.diags_array(weights)
+    # The copies of one row are at distance zero, where the heat kernel is one.
+    own = np.minimum(n_neighbors / np.maximum(others, 1e-300), 1.0)
+    loops = weights * others * (1.0 - (1.0 - own) ** 2)
+    between = scale @ graph.multiply(linked) @ scale
+    return (between + sparse.diags_array(loops)).tocsr()
+
+
+def _weighty(rows: Rows) -> Rows:
+    """Return the rows whose weight is not zero: the others are nobody's neighbours."""
+    if rows.weights is None or rows.weights.all():
+        return rows
+    kept = np.flatnonzero(rows.weights)
+    return rows.subset(kept, rows.weights[kept])
 
 
 def laplacian_scores(rows: Rows, graph: Any) -> Array:
@@ -129,7 +171,8 @@ class LaplacianScore(FeatureSelector):
     n_clusters : int, default=8
         It only sets the default of `n_components`.
     n_neighbors : int, default=5
-        Neighbours of each row; all other rows if there are fewer.
+        Neighbours of each row; all other rows if there are fewer.  A row of weight 3
+        is three neighbours.
     fit_rows : int, optional
         Fit on so many rows, drawn at random.  None takes all.
     n_jobs : int, optional
@@ -183,7 +226,7 @@ class LaplacianScore(FeatureSelector):
         self, rows: Rows, n_components: int, rng: np.random.Generator
     ) -> Selection:
         # Every row is compared with all: they have to be in memory.
-        rows = subsample(rows, self.fit_rows, rng).held()
+        rows = _weighty(subsample(rows, self.fit_rows, rng).held())
         self.scores_ = laplacian_scores(rows, neighbour_graph(rows, self.n_neighbors))
         best = np.argsort(self.scores_, kind="stable")[:n_components]
         return Selection(np.sort(best), np.ones(n_components))

@@ -108,7 +108,8 @@ class SignProjection(ClassNamePrefixFeaturesOutMixin, Reducer):
     optimum on all features (Theorem 12); the constants of the theorem are far from
     what is needed in practice (see `sketchmeans.diagnostics.sketch_size`).
 
-    R is kept in bits, d·r/8 bytes.  Fitting takes O(d r) time and looks at no more
+    R depends on the number of features only, not on the rows or their weights.  It is
+    kept in bits, d·r/8 bytes.  Fitting takes O(d r) time and looks at no more
     than the first block of rows; transforming takes O(n d r), or the number of
     nonzeros times r.
 
