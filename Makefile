@@ -24,8 +24,8 @@ lint: $(STAMP)  ## Check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-demo: $(STAMP)  ## Run the quickstart: a table and a picture
-	$(BIN)/python examples/quickstart.py
+demo: $(STAMP)  ## Cluster three examples: a table, a picture and a report
+	$(BIN)/sketchmeans demo --out build/demo
 
 bench: $(STAMP)  ## Run the benchmarks against scikit-learn (minutes)
 	$(BIN)/python -m benchmarks.fit

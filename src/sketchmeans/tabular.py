@@ -151,31 +151,56 @@ class TableClusterer(
         """
         self._check_params(checkpoint)
         estimator = clone(self.estimator)
+        progress = Progress(self)
+        prepared, kept = self._learned(X, progress)
+        extra = {} if checkpoint is None else {"checkpoint": checkpoint}
+        with progress.within("clustering", estimator):
+            estimator.fit(prepared, **extra)
+        progress.finish()
+        self.estimator_ = estimator
+        n_rows = len(prepared) + self.n_dropped_
+        self.labels_ = _spread(estimator.labels_, kept, n_rows, NO_CLUSTER)
+        numbers = estimator.exemplar_indices_
+        self.exemplar_indices_ = numbers if kept is None else kept[numbers]
+        return self
+
+    @all_or_nothing
+    @with_callbacks
+    def learn(self, X: Any) -> Self:
+        """Learn how to prepare the table, without clustering it; then `prepare` works.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like, sparse matrix, path or `Source`
+        """
+        self._check_params()
+        progress = Progress(self)
+        self._learned(X, progress)
+        progress.finish()
+        for name in ("estimator_", "labels_", "exemplar_indices_"):
+            self.__dict__.pop(name, None)
+        return self
+
+    def _learned(
+        self, X: Any, progress: Progress
+    ) -> tuple[PreparedSource, Array | None]:
+        """Store how to prepare a table; return its rows, and which are kept."""
         table = as_table(X)
         columns = chosen_columns(table, self.columns, self.exclude, self.label_column)
         source = table.open(columns)
-        progress = Progress(self)
         with (
-            Workers(estimator.n_jobs) as workers,
+            Workers(self.estimator.n_jobs) as workers,
             progress.blocks("reading rows", n_blocks(source)) as on_block,
         ):
             preparation, kept = learned(
                 source, self.scale, self.missing, workers, on_block
             )
-        prepared = PreparedSource(source, preparation, kept)
-        extra = {} if checkpoint is None else {"checkpoint": checkpoint}
-        with progress.within("clustering", estimator):
-            estimator.fit(prepared, **extra)
-        progress.finish()
         self._store(columns, table.types is not None, preparation)
-        self.estimator_ = estimator
-        self.labels_ = _spread(estimator.labels_, kept, len(source), NO_CLUSTER)
+        prepared = PreparedSource(source, preparation, kept)
         self.n_dropped_ = len(source) - len(prepared)
-        numbers = estimator.exemplar_indices_
-        self.exemplar_indices_ = numbers if kept is None else kept[numbers]
-        return self
+        return prepared, kept
 
-    def _check_params(self, checkpoint: Any) -> None:
+    def _check_params(self, checkpoint: Any = None) -> None:
         if not isinstance(self.estimator, Clusterer):
             raise ValueError(
                 f"estimator={self.estimator!r} should be a KernelKMeans, NystromKMeans "
@@ -219,6 +244,7 @@ class TableClusterer(
         X : DataFrame, array-like, sparse matrix, path or `Source`
             With the columns of the fit, in any order, and maybe others.
         """
+        check_is_fitted(self, "estimator_")
         prepared, kept, n_rows = self._prepared(X)
         labels = (
             self.estimator_.predict(prepared) if len(prepared) else np.empty(0, int)
@@ -227,17 +253,20 @@ class TableClusterer(
 
     def transform(self, X: Any) -> Array:
         """Return the distance of each row to each centre; NaN if it is left out."""
+        check_is_fitted(self, "estimator_")
         prepared, kept, n_rows = self._prepared(X)
         distances = self.estimator_.transform(self._some(prepared))
         return _spread(distances, kept, n_rows, np.nan)
 
     def cost(self, X: Any) -> float:
         """Return the mean squared distance of the rows that are kept, as `cost_`."""
-        return float(self.estimator_.cost(self._some(self._prepared(X)[0])))
+        check_is_fitted(self, "estimator_")
+        return float(self.estimator_.cost(self.prepare(X)))
 
     def score(self, X: Any, y: None = None) -> float:
         """Return minus the sum of squared distances of the rows that are kept."""
-        return float(self.estimator_.score(self._some(self._prepared(X)[0])))
+        check_is_fitted(self, "estimator_")
+        return float(self.estimator_.score(self.prepare(X)))
 
     def prepare(self, X: Any) -> Source:
         """Return the rows of a table as `estimator_` sees them.
@@ -271,7 +300,7 @@ class TableClusterer(
         source = table.open(known_columns(table, self.columns_))
         kept = None
         if self.missing == "drop":
-            with Workers(self.estimator_.n_jobs) as workers:
+            with Workers(self.estimator.n_jobs) as workers:
                 kept = complete_rows(source, workers)
         preparation = Preparation(
             self.center_, self.scale_, self.fill_, self.n_scale_rows_

@@ -9,6 +9,12 @@ agreement with known classes, what the clusters look like, and a map of the rows
 
 from __future__ import annotations
 
+from sketchmeans.diagnostics.advice import (
+    Advice,
+    advised_bandwidth,
+    advised_cluster_count,
+    bandwidth_grid,
+)
 from sketchmeans.diagnostics.agreement import (
     Agreement,
     adjusted_rand_score,
@@ -18,6 +24,8 @@ from sketchmeans.diagnostics.agreement import (
 )
 from sketchmeans.diagnostics.budget import LandmarkBudget, landmark_budget
 from sketchmeans.diagnostics.certificate import Certificate, certificate
+from sketchmeans.diagnostics.columns import ColumnSummary, column_summary
+from sketchmeans.diagnostics.comparison import Comparison, compare_models
 from sketchmeans.diagnostics.decay import SpectrumDecay, spectrum_decay
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.preserving import is_gamma_preserving, preserved_gamma
@@ -33,9 +41,12 @@ from sketchmeans.diagnostics.spectrum import (
 from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
 
 __all__ = [
+    "Advice",
     "Agreement",
     "Certificate",
     "ClusterSummary",
+    "ColumnSummary",
+    "Comparison",
     "EffectiveDimension",
     "LandmarkBudget",
     "RidgeLeverageScores",
@@ -44,12 +55,17 @@ __all__ = [
     "SketchSize",
     "SpectrumDecay",
     "adjusted_rand_score",
+    "advised_bandwidth",
+    "advised_cluster_count",
     "agreement",
+    "bandwidth_grid",
     "bandwidth_path",
     "certificate",
     "cluster_count_path",
     "cluster_summary",
     "clustering_accuracy",
+    "column_summary",
+    "compare_models",
     "effective_dimension",
     "is_gamma_preserving",
     "landmark_budget",

@@ -6,6 +6,7 @@ from sketchmeans.preparation.columns import chosen_columns, known_columns
 from sketchmeans.preparation.scaling import (
     Preparation,
     Scaling,
+    column_moments,
     complete_rows,
     learned,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "Table",
     "as_table",
     "chosen_columns",
+    "column_moments",
     "complete_rows",
     "known_columns",
     "learned",

@@ -102,8 +102,8 @@ def _check_numbers(table: Table, chosen: Sequence[Column]) -> None:
         listed = ", ".join(words[:_MOST_LISTED])
         more = "" if len(words) <= _MOST_LISTED else ", ..."
         raise ValueError(
-            f"{table.path} has {what} no numbers: {listed}{more}. Leave out with "
-            "exclude, or choose others with columns."
+            f"{table.path} has {what} no numbers: {listed}{more}. Leave them out "
+            "with exclude=, or choose others with columns=."
         )
 
 

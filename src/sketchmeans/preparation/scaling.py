@@ -44,19 +44,19 @@ class Preparation:
 
 
 @dataclass(frozen=True)
-class _Moments:
+class Moments:
     """Number of values, mean and sum of squared deviations, by column."""
 
     count: Array
     mean: Array
     squares: Array
 
-    def merged(self, other: _Moments) -> _Moments:
+    def merged(self, other: Moments) -> Moments:
         """Return the moments of both together, without a loss of digits."""
         count = self.count + other.count
         share = other.count / np.maximum(count, 1.0)
         step = other.mean - self.mean
-        return _Moments(
+        return Moments(
             count,
             self.mean + step * share,
             self.squares + other.squares + step * step * self.count * share,
@@ -67,7 +67,7 @@ class _Moments:
 class _Survey:
     """One pass over a table: moments, and which rows have a value everywhere."""
 
-    moments: _Moments
+    moments: Moments
     complete: Array
 
 
@@ -126,6 +126,11 @@ def learned(
     return Preparation(center, scale, fill, n_rows), kept
 
 
+def column_moments(source: Source, workers: Workers) -> Moments:
+    """Return number, mean and squares of the values of each column that are there."""
+    return _surveyed(source, "mean", workers, lambda: None).moments
+
+
 def n_blocks(source: Source) -> int:
     """Return the number of blocks of a pass."""
     return len(_spans(source))
@@ -171,7 +176,7 @@ def _surveyed(
     return _Survey(moments, np.concatenate(parts))
 
 
-def _dense_moments(block: Array, gaps: Array) -> _Moments:
+def _dense_moments(block: Array, gaps: Array) -> Moments:
     values = block.astype(np.float64)
     count = len(values) - gaps.sum(axis=0).astype(np.float64)
     values[gaps] = 0.0
@@ -179,15 +184,15 @@ def _dense_moments(block: Array, gaps: Array) -> _Moments:
         mean = values.sum(axis=0) / np.maximum(count, 1.0)
         values -= mean
         values[gaps] = 0.0
-        return _Moments(count, mean, np.einsum("ij,ij->j", values, values))
+        return Moments(count, mean, np.einsum("ij,ij->j", values, values))
 
 
-def _sparse_moments(block: Block) -> _Moments:
+def _sparse_moments(block: Block) -> Moments:
     wide = sparse.csr_array(block, dtype=np.float64)
     n = wide.shape[0]
     mean = np.asarray(wide.sum(axis=0)).ravel() / max(n, 1)
     squares = np.asarray(wide.multiply(wide).sum(axis=0)).ravel()
-    return _Moments(
+    return Moments(
         np.full(wide.shape[1], float(n)), mean, np.maximum(squares - n * mean**2, 0.0)
     )
 
@@ -252,13 +257,13 @@ def _check_values(source: Source, block: Block, first: int, missing: str) -> Non
     )
 
 
-def _check_some_value(source: Source, moments: _Moments) -> None:
+def _check_some_value(source: Source, moments: Moments) -> None:
     empty = np.flatnonzero(moments.count == 0.0)
     if len(empty):
         names = [_name(source, int(j)) for j in empty]
         raise ValueError(
             f"{source.path} has no value at all in {names}: there is no mean to fill "
-            "in. Leave out such columns with exclude."
+            "in. Leave out such columns with exclude=."
         )
 
 

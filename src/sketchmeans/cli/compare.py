@@ -1,0 +1,100 @@
+"""``sketchmeans compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sketchmeans.cli.bars import duration
+from sketchmeans.cli.data import built_estimator, readable, table_clusterer
+from sketchmeans.cli.screen import Screen
+
+#: What plain k-means is called.
+PLAIN = "plain k-means"
+
+
+def run(
+    screen: Screen,
+    data: str,
+    n_clusters: int,
+    landmarks: str,
+    params: Mapping[str, Any],
+    table: Mapping[str, Any],
+) -> None:
+    """Fit one model for each landmark selector, and plain k-means."""
+    from sketchmeans.diagnostics import compare_models
+
+    models = _models(n_clusters, landmarks, params)
+    with readable(data) as path, screen.warnings():
+        tables = table_clusterer(models[PLAIN], path, **table)
+        with screen.working("Reading rows") as status:
+            rows = tables.learn(path).prepare(path)
+            classes = None
+            if table["label_column"] is not None:
+                classes = tables.label_values(path)
+
+            def on_model(name: str) -> None:
+                text = f"Clustering with {_called(name)}"
+                if status is not None:
+                    status.update(text)
+                elif screen.verbose:
+                    screen.say_error(text)
+
+            found = compare_models(models, rows, classes, on_model=on_model)
+    _say(screen, found, rows.shape)
+    screen.json({**found.to_dict(), "n_samples": len(rows), "n_clusters": n_clusters})
+
+
+def _models(
+    n_clusters: int, landmarks: str, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    from sketchmeans.landmarks import SELECTORS
+
+    names = [name.strip() for name in landmarks.split(",") if name.strip()]
+    if names == ["all"]:
+        names = list(SELECTORS)
+    models = {
+        name: built_estimator("nystrom", n_clusters, {**params, "landmarks": name})
+        for name in dict.fromkeys(names)
+    }
+    shared = ("max_memory", "n_jobs", "random_state")
+    plain = {name: params[name] for name in shared}
+    return {**models, PLAIN: built_estimator("sketched", n_clusters, plain)}
+
+
+def _called(name: str) -> str:
+    return name if name == PLAIN else f"{name} landmarks"
+
+
+def _say(screen: Screen, found: Any, shape: tuple[int, int]) -> None:
+    best = found.best
+    columns = ["landmarks", "time", "cost", "certified", "agreement"]
+    rows = []
+    for i, name in enumerate(found.names):
+        own_units = name == PLAIN
+        ratio = found.ratio[i]
+        rows.append(
+            [
+                name,
+                duration(float(found.seconds[i])),
+                f"{found.cost[i]:.6g}{'*' if own_units else ' '}",
+                "-" if not ratio < 1e6 else f"≤ {ratio:.3f} × best",
+                "best" if i == best else f"{found.agreement[i, best]:.3f}",
+            ]
+        )
+    if found.class_information is not None:
+        columns.append("classes (NMI)")
+        for row, value in zip(rows, found.class_information, strict=True):
+            row.append(f"{value:.3f}")
+    m = int(found.n_landmarks[best])
+    screen.say(
+        f"{shape[0]:,} rows of {shape[1]:,} columns, {m:,} landmarks", style="bold"
+    )
+    screen.table(columns, rows, best=best)
+    screen.say()
+    screen.say(
+        "certified: the cost is at most so many times that of the best possible "
+        "clusters.\nagreement: with the clusters of the lowest cost (adjusted Rand "
+        "index; 1 is the same, 0 chance).\n* in units of the columns, not of the "
+        "kernel: not to be compared."
+    )

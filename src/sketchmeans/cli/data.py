@@ -1,0 +1,159 @@
+"""From what was typed to tables and estimators."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from sketchmeans.tabular import TableClusterer
+
+#: The estimators by the name that is typed.
+_CLASSES = {
+    "nystrom": "NystromKMeans",
+    "exact": "KernelKMeans",
+    "sketched": "SketchedKMeans",
+}
+
+STREAM = "-"
+
+
+@contextmanager
+def readable(data: str) -> Iterator[str]:
+    """Yield the path of a table; standard input is kept in a file meanwhile.
+
+    A fit reads its rows many times, which a pipe does not allow.
+    """
+    if data != STREAM:
+        yield data
+        return
+    with tempfile.TemporaryDirectory(prefix="sketchmeans-") as folder:
+        path = os.path.join(folder, "standard-input.csv")
+        with open(path, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
+
+
+def number_or_word(text: str | None) -> float | int | str | None:
+    """Return what was typed as a number, if it is one.
+
+    Examples
+    --------
+    >>> number_or_word("400"), number_or_word("0.5"), number_or_word("auto")
+    (400, 0.5, 'auto')
+    """
+    if text is None:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def column_list(typed: Sequence[str] | None, path: str) -> list[str | int] | None:
+    r"""Return the columns that were typed: names, or numbers where there are none.
+
+    Names with a comma are put in quotes.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("a,b,c d\n1,2,3\n")
+    >>> column_list(["a,c d", "b"], str(path))
+    ['a', 'c d', 'b']
+    """
+    if not typed:
+        return None
+    names = [name.strip() for row in csv.reader(typed) for name in row]
+    return [column_name(name, path) for name in names if name]
+
+
+def column_name(typed: str, path: str) -> str | int:
+    """Return a column that was typed: its name, or its number where it has none."""
+    from sketchmeans.sources import column_types
+
+    if typed.isdecimal() and column_types(path) is None:
+        return int(typed)
+    return typed
+
+
+def built_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> Any:
+    """Return an estimator with the parameters that were typed.
+
+    Raises
+    ------
+    typer.BadParameter
+        If one of them is not a parameter of this estimator.
+    """
+    import sketchmeans
+
+    typed = {key: value for key, value in params.items() if value is not None}
+    family = getattr(sketchmeans, _CLASSES[name])
+    unknown = sorted(set(typed) - set(family._get_param_names()))
+    if unknown:
+        option = unknown[0].replace("_", "-")
+        raise typer.BadParameter(
+            f"--{option} means nothing to --estimator {name}; leave it out."
+        )
+    return family(n_clusters, **typed)
+
+
+def table_clusterer(
+    estimator: Any,
+    path: str,
+    *,
+    columns: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+    label_column: str | None,
+    scale: str,
+    missing: str,
+) -> TableClusterer:
+    """Return the estimator for raw tables."""
+    from sketchmeans import TableClusterer
+
+    return TableClusterer(
+        estimator,
+        columns=column_list(columns, path),
+        exclude=column_list(exclude, path),
+        label_column=None if label_column is None else column_name(label_column, path),
+        scale=scale,
+        missing=missing,
+    )
+
+
+def model_and_rows(model: Any, path: str) -> tuple[Any, Any]:
+    """Return the estimator within a model, and the rows of a table as it sees them."""
+    from sketchmeans import TableClusterer
+
+    if isinstance(model, TableClusterer):
+        return model.estimator_, model.prepare(path)
+    return model, rows_by_name(model, path)
+
+
+def rows_by_name(model: Any, path: str) -> Any:
+    """Return the rows of a table, with the columns that an estimator was fitted to."""
+    from sketchmeans.preparation import as_table, known_columns
+
+    table = as_table(path)
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or table.types is None:
+        return table.open(None)
+    return table.open(known_columns(table, list(names)))
+
+
+def loaded(path: str) -> Any:
+    """Return the model that a file holds."""
+    from sketchmeans import load
+
+    return load(path)

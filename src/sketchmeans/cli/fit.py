@@ -1,0 +1,172 @@
+"""``sketchmeans fit``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sketchmeans.cli.bars import duration, watched
+from sketchmeans.cli.data import built_estimator, readable, table_clusterer
+from sketchmeans.cli.interrupt import finishing_pass
+from sketchmeans.cli.output import check_can_write, check_labels, write_labels
+from sketchmeans.cli.report import known_classes, written_report
+from sketchmeans.cli.screen import Screen
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files that a fit leaves; None for those that nobody asked for."""
+
+    model: str | None
+    labels: str | None
+    report: str | None
+    checkpoint: str | None
+
+    def check(self) -> None:
+        """Raise where one of them could not be written."""
+        check_can_write("--model", self.model)
+        check_labels("--labels", self.labels)
+        check_can_write("--report", self.report, (".html",))
+        check_can_write("--checkpoint", self.checkpoint)
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are there when all is done."""
+        return [f for f in (self.model, self.labels, self.report) if f and f != "-"]
+
+
+def run(
+    screen: Screen,
+    data: str,
+    n_clusters: int,
+    estimator: str,
+    params: Mapping[str, Any],
+    table: Mapping[str, Any],
+    outputs: Outputs,
+) -> None:
+    """Cluster a table, say what came out, and write it."""
+    outputs.check()
+    built = built_estimator(estimator, n_clusters, params)
+    with readable(data) as path, screen.warnings():
+        model = watched(table_clusterer(built, path, **table), screen)
+        start = time.perf_counter()
+        with finishing_pass(outputs.checkpoint, screen) as checkpoint:
+            model.fit(path, checkpoint=checkpoint)
+        seconds = time.perf_counter() - start
+        classes = known_classes(model, path)
+        if outputs.model is not None:
+            from sketchmeans import save
+
+            save(model, outputs.model)
+        if outputs.report is not None:
+            written_report(screen, model, path, outputs.report, classes=classes)
+    found = _found(model, seconds, classes)
+    _say(screen, model, found)
+    if outputs.files:
+        screen.say(f"\nWrote {', '.join(outputs.files)}.")
+    elif outputs.labels is None:
+        screen.say(
+            "\nNothing was written: --model, --labels and --report say what to keep."
+        )
+    screen.json({**found, "files": outputs.files})
+    if outputs.labels is not None:
+        write_labels(model.labels_, outputs.labels)
+
+
+def command_line() -> str:
+    """Return the command that runs, as it can be typed again."""
+    return shlex.join(["sketchmeans", *sys.argv[1:]])
+
+
+def _found(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
+    """Return the result by name."""
+    inner = model.estimator_
+    found: dict[str, Any] = {
+        "estimator": type(inner).__name__,
+        "n_clusters": inner.n_clusters,
+        "n_samples": len(model.labels_),
+        "n_dropped": model.n_dropped_,
+        "columns": model.columns_,
+        "seconds": seconds,
+        "cost": model.cost_,
+        "inertia": model.inertia_,
+        "n_iter": model.n_iter_,
+        "converged": model.converged_,
+        "cluster_sizes": model.cluster_sizes_,
+        "exemplar_indices": model.exemplar_indices_,
+    }
+    if hasattr(inner, "kernel_"):
+        found |= {"kernel": inner.kernel, "gamma": inner.gamma_}
+    if hasattr(inner, "landmarks_"):
+        found["n_landmarks"] = inner.landmarks_.shape[0]
+    if classes is not None:
+        from sketchmeans.diagnostics import agreement
+
+        labels = model.labels_[model.labels_ >= 0]
+        with_classes = agreement(classes, labels, inner.n_clusters)
+        found |= {
+            "accuracy": with_classes.accuracy,
+            "adjusted_rand": with_classes.adjusted_rand,
+            "normalized_mutual_information": (
+                with_classes.normalized_mutual_information
+            ),
+        }
+    return found
+
+
+def _say(screen: Screen, model: Any, found: Mapping[str, Any]) -> None:
+    n, k, d = found["n_samples"], found["n_clusters"], len(found["columns"])
+    screen.say(
+        f"Clustered {n:,} rows of {d:,} columns into {k:,} clusters in "
+        f"{duration(found['seconds'])}.",
+        style="bold",
+    )
+    lines = {"cost": f"{found['cost']:.6g}  (mean squared distance to the centre)"}
+    passes = f"{found['n_iter']:,} over all rows"
+    lines["passes"] = passes if found["converged"] else f"{passes}, not converged"
+    if "kernel" in found:
+        width = found["gamma"]
+        gamma = "" if width is None else f", gamma {width:.4g}"
+        lines["kernel"] = f"{found['kernel']}{gamma}"
+    if "n_landmarks" in found:
+        lines["landmarks"] = f"{found['n_landmarks']:,}, {model.estimator.landmarks}"
+    if found["n_dropped"]:
+        lines["left out"] = (
+            f"{found['n_dropped']:,} rows with missing values (label -1)"
+        )
+    if "accuracy" in found:
+        lines["known classes"] = (
+            f"{found['accuracy']:.1%} of rows match, NMI "
+            f"{found['normalized_mutual_information']:.3f}, ARI "
+            f"{found['adjusted_rand']:.3f}"
+        )
+    screen.pairs(lines)
+    screen.say()
+    say_sizes(screen, found["cluster_sizes"], found["exemplar_indices"])
+
+
+#: Most clusters that are listed.
+_LISTED = 30
+
+
+def say_sizes(screen: Screen, sizes: Any, exemplars: Any) -> None:
+    """Print the size of every cluster."""
+    total, largest = float(sizes.sum()), float(sizes.max())
+    order = (-sizes).argsort(kind="stable")[:_LISTED]
+    rows = [
+        (
+            str(j),
+            "█" * max(round(20 * float(sizes[j]) / largest), 1),
+            f"{sizes[j]:,.0f}",
+            f"{sizes[j] / total:.1%}",
+            f"{exemplars[j]:,}",
+        )
+        for j in order.tolist()
+    ]
+    screen.table(("cluster", "", "rows", "share", "typical row"), rows, left=2)
+    if len(sizes) > _LISTED:
+        screen.say(f"... and {len(sizes) - _LISTED:,} smaller ones")

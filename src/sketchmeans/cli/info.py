@@ -1,0 +1,120 @@
+"""``sketchmeans info``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from sketchmeans.cli.data import STREAM, loaded, readable
+from sketchmeans.cli.screen import Screen
+
+#: Most columns that are listed.
+_LISTED = 40
+
+
+def run(screen: Screen, file: str) -> None:
+    """Say what is in a file: a table if its name ends as such, else a model."""
+    from sketchmeans.sources import FORMATS
+
+    is_table = file == STREAM or Path(file).suffix.lower() in FORMATS
+    if is_table or os.path.isdir(file) or not os.path.exists(file):
+        with readable(file) as path:
+            _table(screen, path, file)
+    else:
+        _model(screen, file)
+
+
+def _table(screen: Screen, path: str, called: str) -> None:
+    from sketchmeans.diagnostics import column_summary
+
+    with screen.working("Reading rows"):
+        found = column_summary(path)
+    screen.say(
+        f"{called}: {found.n_rows:,} rows of {len(found.names):,} columns", style="bold"
+    )
+    rows = [
+        (
+            str(name),
+            kind or "number",
+            *(
+                (f"{missing:,}", f"{mean:.4g}", f"{deviation:.4g}")
+                if kind is None
+                else ("", "", "")
+            ),
+        )
+        for name, kind, missing, mean, deviation in found.columns()
+    ]
+    screen.table(
+        ("column", "type", "missing", "mean", "deviation"), rows[:_LISTED], left=2
+    )
+    if len(rows) > _LISTED:
+        screen.say(f"... and {len(rows) - _LISTED:,} more columns")
+    words = [str(name) for name, kind, *_ in found.columns() if kind is not None]
+    if words:
+        screen.say(f"\nNo numbers, so leave out with --exclude: {', '.join(words)}")
+    if found.missing.any():
+        screen.say(
+            "Missing values: leave out such rows with --missing drop, or fill them in "
+            "with --missing mean."
+        )
+    screen.json({"kind": "table", **found.to_dict()})
+
+
+def _model(screen: Screen, file: str) -> None:
+    from sketchmeans import TableClusterer
+    from sketchmeans.cli.fit import say_sizes
+    from sketchmeans.memory import format_bytes
+
+    model = loaded(file)
+    found = _described(model)
+    size = os.path.getsize(file)
+    screen.say(f"{file}: {found['model']}, {format_bytes(size)}", style="bold")
+    lines = {
+        name.replace("_", " "): value if isinstance(value, str) else f"{value:,.6g}"
+        for name, value in found.items()
+        if name not in ("model", "columns") and value is not None
+    }
+    if "columns" in found:
+        names = [str(name) for name in found["columns"]]
+        lines["columns"] = ", ".join(names[:_LISTED]) + (
+            ", ..." * (len(names) > _LISTED)
+        )
+    screen.pairs(lines)
+    inner: Any = model.estimator_ if isinstance(model, TableClusterer) else model
+    if hasattr(inner, "cluster_sizes_"):
+        screen.say()
+        say_sizes(screen, inner.cluster_sizes_, model.exemplar_indices_)
+        found["cluster_sizes"] = inner.cluster_sizes_
+    screen.json({"kind": "model", "bytes": size, **found})
+
+
+def _described(model: Any) -> dict[str, Any]:
+    """Return what is worth to know of a model, by name."""
+    from sketchmeans import TableClusterer
+
+    found: dict[str, Any] = {"model": type(model).__name__}
+    inner = model
+    if isinstance(model, TableClusterer):
+        inner = model.estimator_
+        found |= {
+            "model": f"{type(inner).__name__} for tables",
+            "columns": model.columns_,
+            "scale": model.scale,
+            "missing": model.missing,
+        }
+        if model.label_column is not None:
+            found["label_column"] = str(model.label_column)
+    elif hasattr(model, "feature_names_in_"):
+        found["columns"] = list(model.feature_names_in_)
+    found["n_features"] = inner.n_features_in_
+    if hasattr(inner, "n_clusters"):
+        found["n_clusters"] = inner.n_clusters
+    for name in ("cost_", "n_iter_"):
+        if hasattr(inner, name):
+            found[name.rstrip("_")] = getattr(inner, name)
+    if hasattr(inner, "kernel_"):
+        found["kernel"] = repr(inner.kernel_)
+    if hasattr(inner, "landmarks_"):
+        found["n_landmarks"] = inner.landmarks_.shape[0]
+    return found

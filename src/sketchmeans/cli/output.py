@@ -1,0 +1,93 @@
+"""Files that a command leaves: each of them whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import typer
+
+from sketchmeans.cli.data import STREAM
+
+_LABEL_SUFFIXES = (".csv", ".npy", ".parquet")
+#: Lines of text that are put together at a time.
+_LINES = 100_000
+
+
+def check_can_write(
+    option: str, path: str | None, suffixes: tuple[str, ...] = ()
+) -> None:
+    """Raise where a file could not be written, before hours of work are lost."""
+    if path is None or (path == STREAM and ".csv" in suffixes):
+        return
+    folder = Path(path).parent
+    if Path(path).is_dir():
+        raise typer.BadParameter(f"{option} {path} is a folder; it should be a file.")
+    if not folder.is_dir():
+        raise typer.BadParameter(f"{option} {path}: there is no folder {folder}.")
+    if not os.access(folder, os.W_OK):
+        raise typer.BadParameter(f"{option} {path}: {folder} cannot be written to.")
+    if suffixes and Path(path).suffix.lower() not in suffixes:
+        raise typer.BadParameter(
+            f"{option} {path} should end in {', '.join(suffixes[:-1])} or "
+            f"{suffixes[-1]}."
+        )
+
+
+def check_labels(option: str, path: str | None) -> None:
+    """Raise where labels could not be written."""
+    check_can_write(option, path, _LABEL_SUFFIXES)
+    if path is not None and path.lower().endswith(".parquet"):
+        try:
+            import pyarrow  # noqa: F401 - before hours of work
+        except ImportError:
+            raise typer.BadParameter(
+                f"{option} {path} is written through pyarrow, which is not installed: "
+                "pip install sketchmeans[files]"
+            ) from None
+
+
+def write_labels(labels: Any, path: str) -> None:
+    """Write labels to a file, or to standard output as CSV."""
+    from sketchmeans.whole_file import whole_file
+
+    if path == STREAM:
+        for text in _lines(labels):
+            sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    with whole_file(path) as file:
+        _WRITERS[Path(path).suffix.lower()](labels, file)
+
+
+def _lines(labels: Any) -> Iterator[str]:
+    yield "row,label\n"
+    for start in range(0, len(labels), _LINES):
+        part = labels[start : start + _LINES].tolist()
+        yield "".join(f"{row},{label}\n" for row, label in enumerate(part, start))
+
+
+def _write_csv(labels: Any, file: IO[bytes]) -> None:
+    for text in _lines(labels):
+        file.write(text.encode())
+
+
+def _write_npy(labels: Any, file: IO[bytes]) -> None:
+    import numpy as np
+
+    np.save(file, labels)
+
+
+def _write_parquet(labels: Any, file: IO[bytes]) -> None:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"row": np.arange(len(labels)), "label": np.asarray(labels)})
+    pq.write_table(table, file)
+
+
+_WRITERS = {".csv": _write_csv, ".npy": _write_npy, ".parquet": _write_parquet}

@@ -1,0 +1,36 @@
+"""``sketchmeans predict``."""
+
+from __future__ import annotations
+
+import time
+
+from sketchmeans.cli.bars import duration
+from sketchmeans.cli.data import STREAM, loaded, readable, rows_by_name
+from sketchmeans.cli.output import check_labels, write_labels
+from sketchmeans.cli.screen import Screen
+
+
+def run(screen: Screen, model: str, data: str, out: str) -> None:
+    """Label the rows of a table."""
+    from sketchmeans import TableClusterer
+
+    check_labels("--out", out)
+    fitted = loaded(model)
+    with readable(data) as path, screen.warnings():
+        start = time.perf_counter()
+        with screen.working("Labelling rows"):
+            rows = path
+            if not isinstance(fitted, TableClusterer):
+                rows = rows_by_name(fitted, path)
+            labels = fitted.predict(rows)
+        seconds = time.perf_counter() - start
+    dropped = int((labels < 0).sum())
+    write_labels(labels, out)
+    found = {"n_samples": len(labels), "n_dropped": dropped, "seconds": seconds}
+    screen.json({**found, "files": [] if out == STREAM else [out]})
+    note = f"; {dropped:,} with missing values have the label -1" if dropped else ""
+    where = "" if out == STREAM else f" Wrote {out}."
+    if out != STREAM or screen.verbose:
+        screen.say(
+            f"Labelled {len(labels):,} rows in {duration(seconds)}{note}.{where}"
+        )

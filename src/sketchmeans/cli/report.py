@@ -1,0 +1,73 @@
+"""``sketchmeans report``, and the report of the other commands."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import typer
+
+from sketchmeans.cli.data import loaded, model_and_rows, readable
+from sketchmeans.cli.output import check_can_write
+from sketchmeans.cli.screen import Screen
+
+
+def run(
+    screen: Screen,
+    model: str,
+    data: str,
+    out: str,
+    image_shape: str | None,
+    title: str | None,
+) -> None:
+    """Write a report of a saved model."""
+    check_can_write("--out", out, (".html",))
+    shape = _shape(image_shape)
+    fitted = loaded(model)
+    with readable(data) as path, screen.warnings():
+        written_report(
+            screen,
+            fitted,
+            path,
+            out,
+            classes=known_classes(fitted, path),
+            image_shape=shape,
+            title=title,
+        )
+    screen.say(f"Wrote {out}.")
+    screen.json({"files": [out]})
+
+
+def written_report(
+    screen: Screen, model: Any, path: str, out: str, *, classes: Any, **options: Any
+) -> None:
+    """Write the report of a model on a table."""
+    from sketchmeans.cli.fit import command_line
+    from sketchmeans.report import write_report
+
+    with screen.working("Writing the report"):
+        inner, rows = model_and_rows(model, path)
+        write_report(inner, rows, out, y=classes, command=command_line(), **options)
+
+
+def known_classes(model: Any, path: Any) -> Any:
+    """Return the known classes of a table's rows; None if it has none."""
+    from sketchmeans.preparation import as_table
+
+    if getattr(model, "label_column", None) is None:
+        return None
+    types = as_table(path).types
+    if types is not None and model.label_column not in types:
+        return None
+    return model.label_values(path)
+
+
+def _shape(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)\s*[x×,]\s*(\d+)", text)
+    if found is None:
+        raise typer.BadParameter(
+            f"--image-shape {text} should be height and width, such as 28x28."
+        )
+    return int(found[1]), int(found[2])

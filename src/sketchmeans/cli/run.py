@@ -1,0 +1,103 @@
+"""How a command ends: exit codes, one line for a mistake, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from sketchmeans.cli.app import app
+from sketchmeans.cli.screen import Screen, current
+
+#: Typer raises this and its subclasses for wrong arguments.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+BAD_DATA, BAD_USAGE, STOPPED = 1, 2, 130
+
+#: The parameters that are options of the same name, and those of another name.
+_SAME = """
+checkpoint columns coef0 degree exclude gamma image_shape init kernel label_column
+landmarks max_iter max_memory missing n_clusters n_init n_landmarks rank reducer scale
+tol
+"""
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
+_OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs"}
+_PARAMETER = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|[\w.+-]*\w)?")
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    current.set(Screen())
+    try:
+        code = app(args=arguments, prog_name="sketchmeans", standalone_mode=False)
+        sys.stdout.flush()
+        # Typer makes an exit code of Ctrl-C.
+        return _stopped() if code == STOPPED else int(code or 0)
+    except KeyboardInterrupt:
+        return _stopped()
+    except BrokenPipeError:  # whoever reads has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BAD_DATA
+    except typer.Abort:
+        return _stopped()
+    except _UsageError as error:
+        return _usage(error)
+    except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
+        return _mistake(error)
+
+
+def _usage(error: Any) -> int:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "sketchmeans"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    message = message.removeprefix("Invalid value: ")  # ours name the option
+    current.get().error(f"{message}. Try '{command} --help'.")
+    return BAD_USAGE
+
+
+def _mistake(error: Exception) -> int:
+    """Say what was wrong with the data or with a parameter."""
+    screen = current.get()
+    if screen.debug:
+        raise error
+    text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}."
+    screen.error(in_options(text))
+    is_usage = isinstance(error, ValueError) and _PARAMETER.match(text)
+    return BAD_USAGE if is_usage else BAD_DATA
+
+
+def in_options(text: str) -> str:
+    """Return a message of the library in the words of the command line.
+
+    Examples
+    --------
+    >>> in_options("n_landmarks=900 should be <= n_samples=20; try missing='drop'.")
+    '--n-landmarks 900 should be <= n_samples=20; try --missing drop.'
+    >>> in_options("Leave it out with exclude=.")
+    'Leave it out with --exclude.'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        value = (found[2] or "").strip("'")
+        return f"{_OPTIONS[found[1]]} {value}".rstrip()
+
+    return _PARAMETER.sub(option, text)
+
+
+def _stopped() -> int:
+    screen = current.get()
+    checkpoint = screen.checkpoint
+    if checkpoint is not None and os.path.exists(checkpoint):
+        screen.say_error(
+            f"Stopped. {checkpoint} holds what is done: the same command goes on from "
+            "there."
+        )
+    else:
+        screen.say_error("Stopped. Nothing was written.")
+    return STOPPED

@@ -1,0 +1,167 @@
+"""A suggestion from the paths over k and over bandwidths, with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sketchmeans.bandwidth import Gamma
+from sketchmeans.diagnostics.base import Report
+from sketchmeans.diagnostics.problem import KernelLike, opened
+from sketchmeans.validation import check_integer
+
+#: Stability that is as good as the best.
+_AS_STABLE = 0.05
+#: Below this two samples hardly find the same clusters.
+_HARDLY_STABLE = 0.5
+#: An effective dimension of this share of the rows: no two of them look alike.
+_FAR_TOO_SHARP = 0.25
+
+
+@dataclass(frozen=True, repr=False)
+class Advice(Report):
+    """A suggestion.
+
+    Attributes
+    ----------
+    value : int or float
+    is_clear : bool
+        False where the numbers do not support any value.
+    note : str
+        The reason.
+    """
+
+    value: float
+    is_clear: bool
+    note: str
+
+
+def advised_cluster_count(path: Mapping[str, Any]) -> Advice:
+    """Suggest a number of clusters: the most that samples agree on.
+
+    With fewer clusters than groups, and with more, the clusters depend on the sample;
+    with as many they do not.  Among the k that are within 0.05 of the most stable one
+    it is the largest, as two large groups are often stable, too, but say less.
+
+    Parameters
+    ----------
+    path : dict of ndarray or DataFrame
+        What `cluster_count_path` returned.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sketchmeans.diagnostics import cluster_count_path
+    >>> X, _ = make_blobs(1200, 3, centers=4, cluster_std=0.6, random_state=3)
+    >>> advised_cluster_count(cluster_count_path(X, [2, 4, 6], random_state=0))
+    Advice
+      value      4
+      is_clear   yes
+      4 is the most clusters that different samples agree on (agreement 1.00 of 1).
+    """
+    counts, stability = np.asarray(path["n_clusters"]), np.asarray(path["stability"])
+    near = np.flatnonzero(stability >= stability.max() - _AS_STABLE)
+    best = int(near[counts[near].argmax()])
+    k, how = int(counts[best]), float(stability[best])
+    if how < _HARDLY_STABLE:
+        return Advice(
+            k,
+            False,
+            "No number of clusters is clear: different samples hardly agree on any. "
+            f"{k} is the best of these (agreement {how:.2f} of 1).",
+        )
+    return Advice(
+        k,
+        True,
+        f"{k} is the most clusters that different samples agree on (agreement "
+        f"{how:.2f} of 1).",
+    )
+
+
+def advised_bandwidth(
+    path: Mapping[str, Any], n_clusters: int, n_samples: int
+) -> Advice:
+    """Suggest a bandwidth: one that tells clusters apart, and the same in any sample.
+
+    Left out are bandwidths whose effective dimension is below k, for which all rows
+    look the same, or above a quarter of the rows, for which no two look alike.  Among
+    those that are within 0.05 of the most stable one it is that of the lowest
+    certified ratio.
+
+    Parameters
+    ----------
+    path : dict of ndarray or DataFrame
+        What `bandwidth_path` returned.
+    n_clusters, n_samples : int
+        Of the path.
+    """
+    gammas, stability = np.asarray(path["gamma"]), np.asarray(path["stability"])
+    ratio, dimension = (
+        np.asarray(path["ratio"]),
+        np.asarray(path["effective_dimension"]),
+    )
+    usable = (dimension >= n_clusters) & (dimension <= _FAR_TOO_SHARP * n_samples)
+    is_clear = bool(usable.any())
+    usable = usable if is_clear else np.ones(len(gammas), bool)
+    top = stability[usable].max()
+    near = np.flatnonzero(usable & (stability >= top - _AS_STABLE))
+    best = int(near[ratio[near].argmin()])
+    gamma, how = float(gammas[best]), float(stability[best])
+    if not is_clear:
+        return Advice(
+            gamma,
+            False,
+            "No bandwidth is clear: all rows look the same, or no two alike. Try "
+            "others, or another number of clusters.",
+        )
+    if how < _HARDLY_STABLE:
+        return Advice(
+            gamma,
+            False,
+            "No bandwidth is clear: different samples hardly agree with any. "
+            f"{gamma:.4g} is the best of these (agreement {how:.2f} of 1).",
+        )
+    return Advice(
+        gamma,
+        True,
+        f"Different samples agree on its clusters (agreement {how:.2f} of 1), and the "
+        f"cost is surely within {ratio[best]:.2f} times the best possible.",
+    )
+
+
+def bandwidth_grid(
+    X: Any,
+    *,
+    size: int = 7,
+    kernel: KernelLike = "rbf",
+    gamma: Gamma = "mean",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> list[float]:
+    """Return bandwidths to try: powers of 2 times the one of a rule, about it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 3))
+    >>> grid = bandwidth_grid(X, size=3, random_state=0)
+    >>> [round(gamma / grid[0], 6) for gamma in grid]
+    [1.0, 2.0, 4.0]
+    """
+    check_integer("size", size)
+    with opened(
+        X,
+        kernel,
+        gamma=gamma,
+        kernel_params=None,
+        sample_weight=None,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    ) as problem:
+        middle = getattr(problem.kernel, "gamma", None)
+    if middle is None:
+        raise ValueError(f"kernel={kernel!r} should have a bandwidth.")
+    return [float(middle * 2.0 ** (i - size // 2)) for i in range(size)]

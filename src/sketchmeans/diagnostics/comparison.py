@@ -1,0 +1,127 @@
+"""Several models on the same rows, side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.diagnostics.agreement import (
+    adjusted_rand_score,
+    normalized_mutual_info_score,
+)
+from sketchmeans.diagnostics.base import Report
+from sketchmeans.diagnostics.certificate import certificate
+from sketchmeans.linalg import Array
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Report):
+    """How some models fared on the same rows.
+
+    Attributes
+    ----------
+    names : tuple of str
+    seconds : ndarray
+        Time of each fit.
+    cost : ndarray
+        ``W`` of each fit; only costs of the same kernel are in the same units.
+    ratio : ndarray
+        The certified ratio: the cost is at most this many times the optimum.  NaN for
+        a kernel that has no certificate.
+    n_landmarks : ndarray
+        All rows for exact kernel k-means, 0 for plain k-means.
+    agreement : ndarray of shape (models, models)
+        Adjusted Rand index between the labels.
+    class_information : ndarray or None
+        Normalised mutual information with known classes.
+    best : int
+        The lowest cost among the models whose cost is in the units of the first.
+    """
+
+    names: tuple[str, ...]
+    seconds: Array
+    cost: Array
+    ratio: Array
+    n_landmarks: Array
+    agreement: Array
+    class_information: Array | None
+    best: int
+
+
+def compare_models(
+    models: Mapping[str, Any],
+    X: Any,
+    y: Any = None,
+    *,
+    on_model: Callable[[str], Any] = lambda name: None,
+) -> Comparison:
+    """Fit some models to the same rows and compare them.
+
+    Parameters
+    ----------
+    models : mapping of str to KernelKMeans, NystromKMeans or SketchedKMeans
+        By name; they are cloned.
+    X : array-like, sparse matrix, path or `Source`, of shape (n, d)
+    y : array-like of shape (n,), optional
+        Known classes.
+    on_model : callable, optional
+        Called with each name before its fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sketchmeans import NystromKMeans, SketchedKMeans
+    >>> X, y = load_digits(return_X_y=True)
+    >>> found = compare_models(
+    ...     {"kernel": NystromKMeans(10, random_state=0),
+    ...      "plain": SketchedKMeans(10, random_state=0)}, X, y)
+    >>> bool(found.agreement[0, 1] > 0.5)
+    True
+    """
+    if not models:
+        raise ValueError(f"models={models!r} should have at least one model.")
+    fits, seconds, ratios = [], [], []
+    for name, model in models.items():
+        on_model(name)
+        start = time.perf_counter()
+        fits.append(clone(model).fit(X))
+        seconds.append(time.perf_counter() - start)
+        ratios.append(_certified_ratio(fits[-1], X))
+    labels = [fit.labels_ for fit in fits]
+    costs = np.array([fit.cost_ for fit in fits])
+    alike = [_units(fit) == _units(fits[0]) for fit in fits]
+    information = None
+    if y is not None:
+        information = np.array([normalized_mutual_info_score(y, one) for one in labels])
+    return Comparison(
+        tuple(models),
+        np.array(seconds),
+        costs,
+        np.array(ratios),
+        np.array([len(getattr(fit, "dual_coef_", ())) for fit in fits]),
+        np.array([[adjusted_rand_score(a, b) for b in labels] for a in labels]),
+        information,
+        int(np.argmin(np.where(alike, costs, np.inf))),
+    )
+
+
+def _certified_ratio(model: Any, X: Any) -> float:
+    kernel = getattr(model, "kernel_", None)
+    if kernel is not None and not kernel.positive_definite:
+        return float("nan")
+    return certificate(model, X).ratio
+
+
+def _units(model: Any) -> str:
+    """Return what costs have to have in common to be compared."""
+    if isinstance(model, SketchedKMeans):
+        return "features"
+    assert isinstance(model, KernelKMeans | NystromKMeans)
+    reducer = getattr(model, "reducer_", None)
+    return f"{model.kernel_!r} {reducer!r}"

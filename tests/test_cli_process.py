@@ -1,0 +1,282 @@
+"""The command line as a process: each command, a terminal, Ctrl-C and kills."""
+
+import json
+import os
+import random
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from sketchmeans import NystromKMeans, TableClusterer
+
+COMMAND = [sys.executable, "-m", "sketchmeans"]
+LIMIT = 120  # seconds; far more than any takes
+ROWS = 120_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("process")
+    rng = np.random.default_rng(0)
+    group = rng.integers(3, size=600)
+    frame = pd.DataFrame(rng.normal(size=(600, 3)) + 4 * group[:, None])
+    frame.columns = ["a", "b", "c"]
+    frame.to_csv(folder / "rows.csv", index=False)
+    # No clusters, so that passes go on and on.
+    np.save(folder / "many.npy", rng.normal(size=(ROWS, 8)).astype(np.float32))
+    return folder
+
+
+def run(*arguments, cwd, **options):
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        **options,
+    )
+    assert "\x1b" not in done.stdout + done.stderr, "no control characters in a pipe"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_a_table_becomes_a_model_labels_and_a_report(folder):
+    done = run(
+        *("fit", "rows.csv", "-k", 3, "--model", "m.skm"),
+        *("--labels", "labels.csv", "--report", "report.html"),
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "Wrote m.skm, labels.csv, report.html." in done.stdout
+    labels = pd.read_csv(folder / "labels.csv")["label"]
+    model = TableClusterer(NystromKMeans(3, random_state=0))
+    assert_array_equal(labels, model.fit_predict(folder / "rows.csv"))
+    report = (folder / "report.html").read_text()
+    assert "sketchmeans fit rows.csv -k 3" in report  # the command, to do it again
+    assert len(report) < 5e6
+
+    text = (folder / "rows.csv").read_text()
+    done = run("predict", "m.skm", "-", cwd=folder, input=text)
+    assert done.stdout == (folder / "labels.csv").read_text()
+    assert done.returncode == 0
+    done = run("report", "m.skm", "rows.csv", "--out", "again.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "again.html").stat().st_size > 10_000
+    done = run("info", "m.skm", "--json", cwd=folder)
+    assert json.loads(done.stdout)["n_clusters"] == 3
+    assert not list(folder.glob(".*"))
+
+
+def test_compare_and_choose(folder):
+    options = ("-k", 3, "--landmarks", "uniform", "--json")
+    done = run("compare", "rows.csv", *options, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["names"] == ["uniform", "plain k-means"]
+    done = run("choose", "rows.csv", "-k", "2-4", "--gamma", 0.1, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "3 is the most clusters" in done.stdout
+
+
+def test_the_demo_leaves_a_picture_and_a_report(tmp_path):
+    done = run("demo", "--out", "there", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for words in ("Two rings: 2,000 points", "Digits: 1,797 images", "Three arms"):
+        assert words in done.stdout
+    assert re.search(r"NystromKMeans +\d.* s +0\.\d+ +1\.000", done.stdout)
+    names = sorted(path.name for path in (tmp_path / "there").iterdir())
+    assert names == ["sketchmeans-demo.html", "sketchmeans-demo.png"]
+
+
+def test_exit_codes(folder):
+    wrong = run("fit", "rows.csv", cwd=folder)
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("\n") == 1
+    bad = run("fit", "nowhere.csv", "-k", 3, cwd=folder)
+    assert (bad.returncode, bad.stdout) == (1, "")
+    assert bad.stderr == "Error: There is no file nowhere.csv.\n"
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from sketchmeans.cli import main; main(['--help']); "
+        "print([m for m in ('numpy', 'sklearn', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_somebody_who_reads_only_the_first_lines(folder):
+    run("fit", "many.npy", "-k", 2, "--max-iter", 1, "--model", "big.skm", cwd=folder)
+    command = " ".join([*COMMAND, "predict", "big.skm", "many.npy"])
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | head -n 2"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert done.stdout.splitlines()[0] == "row,label"
+    assert done.stderr == ""
+
+
+# --- a terminal -----------------------------------------------------------------------
+
+pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
+
+
+def in_terminal(*arguments, cwd):
+    """Return the exit code and what a command draws on a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "110"},
+    )
+    os.close(theirs)
+    drawn, end = b"", time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        ready, _, _ = select.select([ours], [], [], 0.2)
+        try:
+            part = os.read(ours, 65536) if ready else b""
+        except OSError:  # the other end is closed
+            break
+        drawn += part
+        if not part and process.poll() is not None:
+            break
+    os.close(ours)
+    return process.wait(LIMIT), drawn.decode()
+
+
+def test_bars_are_drawn_on_a_terminal(folder):
+    code, drawn = in_terminal("fit", "many.npy", "-k", 3, "--tol", 0.01, cwd=folder)
+    assert code == 0
+    assert "\x1b[" in drawn
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn)
+    for stage in ("Reading rows", "Landmarks", "Passes over 2,048 rows, 12 restarts"):
+        assert re.search(rf"{stage} +[━╸╺]+", plain), plain
+    assert re.search(rf"all {ROWS:,} rows +━+ +pass \d+, cost 0\.\d+ +0:00:\d\d", plain)
+    assert f"Clustered {ROWS:,} rows" in plain
+    code, drawn = in_terminal("fit", "rows.csv", "-k", 3, "--quiet", cwd=folder)
+    assert (code, drawn) == (0, "")
+
+
+# --- Ctrl-C and kills -----------------------------------------------------------------
+
+#: A fit of many passes, which ends with a warning.
+LONG = ("fit", "many.npy", "-k", 8, "--n-landmarks", 60, "--tol", 0, "--max-iter", 40)
+
+
+def started(*arguments, cwd):
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(path):
+    end = time.monotonic() + LIMIT
+    while not path.exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_ctrl_c_leaves_a_checkpoint_from_which_the_fit_resumes(folder, tmp_path):
+    checkpoint, labels = tmp_path / "run.ckpt", tmp_path / "labels.npy"
+    files = ("--checkpoint", checkpoint, "--labels", labels)
+    process = started(*LONG, *files, cwd=folder)
+    wait_for(checkpoint)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Stopping when this pass is done" in err
+    assert f"{checkpoint} holds what is done: the same command goes on" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["run.ckpt"]
+    resumed = run(*LONG, *files, cwd=folder)
+    assert resumed.returncode == 0, resumed.stderr
+    straight = run(*LONG, "--labels", tmp_path / "straight.npy", cwd=folder)
+    assert straight.returncode == 0
+    assert_array_equal(np.load(labels), np.load(tmp_path / "straight.npy"))
+
+
+def test_ctrl_c_without_a_checkpoint_stops_at_once(folder, tmp_path):
+    process = started(*LONG, "--labels", tmp_path / "labels.csv", "-v", cwd=folder)
+    while "pass 1," not in (line := process.stderr.readline()):
+        assert line
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130
+    assert err.endswith("Stopped. Nothing was written.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_fits_leave_whole_files(folder, tmp_path):
+    names = {"model": "m.skm", "labels": "l.npy", "checkpoint": "c.ckpt"}
+    files = [word for name, file in names.items() for word in (f"--{name}", file)]
+    table = folder / "many.npy"
+    short = ("fit", table, "-k", 2, "--n-landmarks", 20, "--max-iter", 3, "--tol", 1)
+    waits = random.Random(0)
+    for _ in range(3):
+        process = started(*short, *files, cwd=tmp_path)
+        wait_for(tmp_path / "c.ckpt")
+        time.sleep(waits.uniform(0.0, 0.6))
+        process.kill()
+        process.communicate(timeout=LIMIT)
+        if (tmp_path / "l.npy").exists():
+            assert np.load(tmp_path / "l.npy").shape == (ROWS,)
+    # Whatever is there, the same command goes on from it.
+    done = run(*short, *files, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "l.npy").shape == (ROWS,)
+
+
+WRITER = """
+import sys, itertools, numpy as np
+from sketchmeans.cli.output import write_labels
+print("ready", flush=True)
+for i in itertools.count():
+    write_labels(np.full(200_000, i), sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npy", "parquet"])
+def test_killed_writers_leave_whole_files(suffix, tmp_path):
+    path = tmp_path / f"labels.{suffix}"
+    waits = random.Random(suffix)
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout.readline() == "ready\n"
+        wait_for(path)
+        time.sleep(waits.uniform(0.0, 0.2))
+        process.kill()
+        process.communicate(timeout=LIMIT)
+        if suffix == "npy":
+            labels = np.load(path)
+        elif suffix == "csv":
+            labels = pd.read_csv(path)["label"].to_numpy()
+        else:
+            labels = pd.read_parquet(path)["label"].to_numpy()
+        assert labels.shape == (200_000,)
+        assert len(np.unique(labels)) == 1
+        path.unlink()
