@@ -217,7 +217,9 @@ def _pivoted(K: Array, cut: float) -> PivotedInverse:
     start = np.random.default_rng(0).standard_normal(len(K))
     largest = _rayleigh(lambda v: K @ v, start)
     factor, order, rank, _ = dpstrf(K, tol=cut * largest, lower=1)
-    return PivotedInverse(np.tril(factor[:rank, :rank]), order[:rank] - 1, len(K))
+    # In LAPACK's order: it would be copied for every solution.
+    lower = np.asfortranarray(np.tril(factor[:rank, :rank]))
+    return PivotedInverse(lower, order[:rank] - 1, len(K))
 
 
 def _rayleigh(apply: Any, vector: Array) -> float:
