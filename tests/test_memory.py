@@ -174,6 +174,28 @@ measure(work)
 
 
 @linux
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_the_graph_of_neighbours_is_no_matrix(weighted):
+    found = _run(
+        """
+from sketchmeans import LaplacianScore
+n = 8_000
+X = np.random.default_rng(0).normal(size=(n, 4)).astype("float32")
+weights = np.arange(n) % 3 + 0.5 if sys.argv[1] == "True" else None
+LaplacianScore(2).fit(X[:500])  # what is loaded on first use is no part of the need
+def work():
+    return {"scores": LaplacianScore(2).fit(X, sample_weight=weights).scores_.tolist()}
+measure(work)
+""",
+        weighted,
+    )
+    assert len(found["scores"]) == 4
+    assert found["samples"] > 5
+    # All pairs take 64 MB even in single bytes.
+    assert found["peak"] < 40e6
+
+
+@linux
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "model"),
