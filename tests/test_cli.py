@@ -342,11 +342,20 @@ def test_compare(data, run):
     assert found["best"] == int(np.argmin(found["cost"][:2]))
 
 
-def test_choose(data, run):
-    said = run("choose", data / "shop.csv", *TABLE, "-k", "2-4", "--gamma", "0.1,0.2")
+def test_choose(data, run, tmp_path):
+    out = tmp_path / "paths.html"
+    said = run(
+        *("choose", data / "shop.csv", *TABLE, "-k", "2-4"),
+        *("--gamma", "0.1,0.2", "--report", out),
+    )
     assert said.code == 0, said.err
     assert "3 is the most clusters that different samples agree on" in said.out
-    assert re.search(r"Next: .*shop.csv -k 3 --gamma 0\.[12]", said.out)
+    assert re.search(
+        r"shop.csv -k 3 --gamma 0\.[12] --exclude customer --label-column segment "
+        r"--missing drop\n",
+        said.out,
+    )
+    assert "andwidth" in out.read_text()
 
 
 def test_choose_for_machines(data, run):

@@ -28,8 +28,8 @@ def counts(*stability):
 
 
 def test_the_most_clusters_that_samples_agree_on():
-    assert advised_cluster_count(counts(0.99, 0.5, 0.96, 0.9)).value == 4
-    assert advised_cluster_count(counts(0.99, 0.5, 0.93, 0.9)).value == 2
+    assert advised_cluster_count(counts(0.99, 0.5, 0.98, 0.9)).value == 4
+    assert advised_cluster_count(counts(0.99, 0.5, 0.96, 0.9)).value == 2
     clear = advised_cluster_count(counts(0.3, 0.6))
     assert (clear.value, clear.is_clear) == (3, True)
     vague = advised_cluster_count(counts(0.3, 0.2, 0.1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,11 +40,7 @@ def run(
         k, k_path, k_advice = _count(screen, rows, counts, first, chosen)
         width, g_path, g_advice = _bandwidth(screen, rows, k, gammas, chosen)
         if report is not None:
-            paths = {
-                name: one
-                for name, one in (("n_clusters", k_path), ("gamma", g_path))
-                if one is not None
-            }
+            paths = [path for path in (k_path, g_path) if path is not None]
             model.set_params(estimator__n_clusters=k, estimator__gamma=width)
             with screen.working("Clustering"):
                 model.fit(path)
@@ -51,9 +48,7 @@ def run(
     for advice in (k_advice, g_advice):
         if advice is not None:
             screen.say(("" if advice.is_clear else "Not clear: ") + advice.note)
-    screen.say(
-        f"\nNext: sketchmeans fit {data} -k {k} --gamma {width:.4g}", style="bold"
-    )
+    screen.say(f"\nNext: {_next(data, k, width, params, table)}", style="bold")
     if report is not None:
         screen.say(f"Wrote {report}.")
     screen.json(
@@ -66,6 +61,20 @@ def run(
             "bandwidth_path": g_path,
         }
     )
+
+
+def _next(
+    data: str, k: int, gamma: float, params: Mapping[str, Any], table: Mapping[str, Any]
+) -> str:
+    """Return the command that clusters the table so."""
+    words = ["sketchmeans", "fit", data, "-k", str(k), "--gamma", f"{gamma:.4g}"]
+    if params["kernel"] is not None:
+        words += ["--kernel", params["kernel"]]
+    for name, value in table.items():
+        if value and value != _DEFAULTS.get(name):
+            typed = value if isinstance(value, str) else ",".join(value)
+            words += [f"--{name.replace('_', '-')}", typed]
+    return shlex.join(words)
 
 
 def _count(
@@ -108,6 +117,8 @@ def _bandwidth(
     return float(advice.value), path, advice
 
 
+#: Options that need not be typed.
+_DEFAULTS = {"scale": "standard", "missing": "error"}
 #: What the columns of a path are called, in the order in which they are shown.
 _COLUMNS = {
     "stability": "agreement",

@@ -11,6 +11,14 @@ from sketchmeans.cli.screen import Screen
 
 #: Most columns that are listed.
 _LISTED = 40
+#: What a person calls the parameters.
+_CALLED = {
+    "n_features": "number of columns",
+    "n_clusters": "clusters",
+    "n_iter": "passes",
+    "n_landmarks": "landmarks",
+    "label_column": "known classes",
+}
 
 
 def run(screen: Screen, file: str) -> None:
@@ -71,7 +79,7 @@ def _model(screen: Screen, file: str) -> None:
     size = os.path.getsize(file)
     screen.say(f"{file}: {found['model']}, {format_bytes(size)}", style="bold")
     lines = {
-        name.replace("_", " "): value if isinstance(value, str) else f"{value:,.6g}"
+        _CALLED.get(name, name): value if isinstance(value, str) else f"{value:,.6g}"
         for name, value in found.items()
         if name not in ("model", "columns") and value is not None
     }
@@ -87,6 +95,10 @@ def _model(screen: Screen, file: str) -> None:
         say_sizes(screen, inner.cluster_sizes_, model.exemplar_indices_)
         found["cluster_sizes"] = inner.cluster_sizes_
     screen.json({"kind": "model", "bytes": size, **found})
+
+
+def _name(kernel: Any) -> str:
+    return kernel if isinstance(kernel, str) else type(kernel).__name__
 
 
 def _described(model: Any) -> dict[str, Any]:
@@ -114,7 +126,7 @@ def _described(model: Any) -> dict[str, Any]:
         if hasattr(inner, name):
             found[name.rstrip("_")] = getattr(inner, name)
     if hasattr(inner, "kernel_"):
-        found["kernel"] = repr(inner.kernel_)
+        found |= {"kernel": _name(inner.kernel), "gamma": inner.gamma_}
     if hasattr(inner, "landmarks_"):
         found["n_landmarks"] = inner.landmarks_.shape[0]
     return found

@@ -13,8 +13,9 @@ from sketchmeans.diagnostics.base import Report
 from sketchmeans.diagnostics.problem import KernelLike, opened
 from sketchmeans.validation import check_integer
 
-#: Stability that is as good as the best.
-_AS_STABLE = 0.05
+#: Stability that is as good as the best: of clusters, and of bandwidths, which are
+#: told apart by the certificate, too.
+_AS_STABLE, _ABOUT_AS_STABLE = 0.02, 0.05
 #: Below this two samples hardly find the same clusters.
 _HARDLY_STABLE = 0.5
 #: An effective dimension of this share of the rows: no two of them look alike.
@@ -43,7 +44,7 @@ def advised_cluster_count(path: Mapping[str, Any]) -> Advice:
     """Suggest a number of clusters: the most that samples agree on.
 
     With fewer clusters than groups, and with more, the clusters depend on the sample;
-    with as many they do not.  Among the k that are within 0.05 of the most stable one
+    with as many they do not.  Among the k that are within 0.02 of the most stable one
     it is the largest, as two large groups are often stable, too, but say less.
 
     Parameters
@@ -107,7 +108,7 @@ def advised_bandwidth(
     is_clear = bool(usable.any())
     usable = usable if is_clear else np.ones(len(gammas), bool)
     top = stability[usable].max()
-    near = np.flatnonzero(usable & (stability >= top - _AS_STABLE))
+    near = np.flatnonzero(usable & (stability >= top - _ABOUT_AS_STABLE))
     best = int(near[ratio[near].argmin()])
     gamma, how = float(gammas[best]), float(stability[best])
     if not is_clear:
