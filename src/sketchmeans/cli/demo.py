@@ -69,7 +69,7 @@ def _picture(screen: Screen, results: list[Any], path: Path) -> str | None:
         with screen.working("Drawing the picture"):
             draw(results, path)
     except ImportError:
-        screen.say("\nThe picture needs matplotlib: pip install sketchmeans[plot]")
+        screen.say("\nThe picture needs matplotlib: pip install sketchmeans[report]")
         return None
     return str(path)
 

@@ -17,7 +17,7 @@ from matplotlib.image import imsave
 
 from sketchmeans.linalg import Array
 from sketchmeans.report.tables import Download
-from sketchmeans.report.themes import DARK, LIGHT, Theme
+from sketchmeans.report.themes import DARK, LIGHT, Theme, darkened
 
 #: The page's own letters, in figures too.
 _FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
@@ -74,18 +74,25 @@ def picture(
 ) -> Picture:
     """Return a figure that `draw` puts on axes, in both themes."""
     width = _WIDE if wide else _WIDTH
-    light, dark = (_svg(draw, theme, width, height) for theme in (LIGHT, DARK))
     size = round(96 * width), round(96 * height)
-    narrow: tuple[str | None, ...] = (None, None)
-    if wide:
-        low = 0.85 * height
-        narrow = tuple(_svg(draw, theme, _NARROW, low) for theme in (LIGHT, DARK))
-    return Picture(title, caption, alt, light, dark, size, table, *narrow)
+    if not wide:  # nothing but lines and letters, whose colours can be exchanged
+        svg = drawn_svg(draw, LIGHT, width, height)
+        light, dark = _svg_link(svg), _svg_link(darkened(svg))
+        return Picture(title, caption, alt, light, dark, size, table)
+    light, dark, narrow_light, narrow_dark = (
+        _svg_link(drawn_svg(draw, theme, *inches))
+        for inches in ((width, height), (_NARROW, 0.85 * height))
+        for theme in (LIGHT, DARK)
+    )
+    return Picture(
+        title, caption, alt, light, dark, size, table, narrow_light, narrow_dark
+    )
 
 
-def _svg(
+def drawn_svg(
     draw: Callable[[Axes, Theme], Any], theme: Theme, width: float, height: float
 ) -> str:
+    """Return a figure as text."""
     buffer = io.StringIO()
     # Letters stay letters; a fixed salt makes the same file of the same results.
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "sketchmeans"}
@@ -102,7 +109,10 @@ def _svg(
             transparent=True,
             metadata={"Date": None, "Creator": None},
         )
-    text = buffer.getvalue().replace("'DejaVu Sans'", _FONTS)
+    return buffer.getvalue().replace("'DejaVu Sans'", _FONTS)
+
+
+def _svg_link(text: str) -> str:
     return _link("image/svg+xml", text.encode())
 
 

@@ -118,9 +118,8 @@ def _tiles(found: Findings) -> list[Tile]:
         Tile(f"{summary.n_clusters:,}", "clusters", _size_note(summary)),
         Tile(shown(summary.cost), "cost", "mean squared distance to the centre"),
     ]
-    if certificate is not None:
-        known = isfinite(certificate.ratio)
-        value = f"≤\u2009{certificate.ratio:.3g}×" if known else "unknown"
+    if certificate is not None and isfinite(certificate.ratio):
+        value = f"≤\u2009{certificate.ratio:.3g}×"
         tiles.append(Tile(value, "the best possible cost", "certified"))
     if summary.n_clusters > 1:
         share = words.percent(max(found.row_map.explained, 0.0))
@@ -147,7 +146,7 @@ def _plain_words(found: Findings) -> list[str]:
 
 
 def _overview(found: Findings) -> list[Picture]:
-    shown_pictures = [pictures.map_picture(found.row_map)]
+    shown_pictures = [pictures.map_picture(found.row_map, found.summary.n_rows)]
     if found.summary.n_clusters > 1:
         shown_pictures.append(pictures.sizes_picture(found.summary))
         shown_pictures.append(pictures.margin_picture(found.summary))
@@ -179,7 +178,8 @@ def _facts(found: Findings) -> list[tuple[str, str]]:
     kernel = getattr(model, "kernel_", None)
     if kernel is not None:
         meaning = words.bandwidth_words(model)
-        facts.append(("Kernel", f"{kernel!r}{': ' + meaning if meaning else ''}"))
+        name = re.sub(r"\d+\.\d{5,}", lambda m: f"{float(m[0]):.5g}", repr(kernel))
+        facts.append(("Kernel", f"{name}: {meaning}" if meaning else name))
     if isinstance(model, NystromKMeans):
         m, rank = int(model.landmarks_.shape[0]), int(model.rank_)
         chosen = model.landmarks if isinstance(model.landmarks, str) else "given"
@@ -193,10 +193,10 @@ def _facts(found: Findings) -> list[tuple[str, str]]:
         end = "settled" if model.converged_ else "had not settled"
         facts.append(("Passes", f"{n_iter:,} over all rows; it {end}"))
     if found.certificate is not None:
-        kind = {"nystrom": "Nyström", "subsample": "subsamples"}
+        few = found.certificate.method == "subsample"
         bound = shown(found.certificate.lower_bound)
-        method = kind[found.certificate.method]
-        facts.append(("Lower bound", f"{bound}, by {method}"))
+        rows = "subsamples" if few else "all rows"
+        facts.append(("Lower bound", f"{bound}, from the spectrum of {rows}"))
     return [(label, _shortened(text)) for label, text in facts]
 
 

@@ -44,9 +44,14 @@ def _on_axes(plot: Any, *args: Any, **kwargs: Any) -> Any:
     return draw
 
 
-def map_picture(row_map: RowMap) -> Picture:
-    """Return the map of a sample."""
+def map_picture(row_map: RowMap, n_rows: int) -> Picture:
+    """Return the map of a sample, out of so many rows."""
     n, total = len(row_map.indices), float(row_map.shares.sum())
+    rows = words.plural(n, "row")
+    which = f"All {rows}" if n == n_rows else f"{rows} drawn at random"
+    where = "along the two directions in which the rows differ most."
+    if not row_map.shares[1] > 0.0:
+        where = "along the one direction in which the rows differ, scattered across it."
     marks = row_map.landmarks
     marked = "" if marks is None else f" Rings are the {len(marks):,} landmarks."
     places = np.column_stack([row_map.indices, row_map.labels, row_map.points])
@@ -54,14 +59,12 @@ def map_picture(row_map: RowMap) -> Picture:
         _on_axes(plot_map, row_map),
         title="Map of the rows",
         caption=(
-            f"{words.plural(n, 'row')} drawn at random, each at its place along the "
-            "two directions in which the rows differ most. Colour and shape tell the "
-            f"cluster, numbers name it.{marked} The map shows "
-            f"{words.percent(total)} of the variance: clusters that overlap here may "
-            "be apart in other directions."
+            f"{which}, each at its place {where} Colour and shape tell the cluster, "
+            f"numbers name it.{marked} The map shows {words.percent(total)} of the "
+            "variance: clusters that overlap here may be apart in other directions."
         ),
         alt=(
-            f"Scatter plot of {words.plural(n, 'row')} in two dimensions, coloured by "
+            f"Scatter plot of {rows} in two dimensions, coloured by "
             f"{words.plural(len(row_map.centers), 'cluster')}."
         ),
         table=csv_download(

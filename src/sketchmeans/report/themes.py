@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 #: Shapes of the points: clusters beyond the colours differ in shape.
@@ -73,7 +74,7 @@ DARK = Theme(
     line="#343c47",
     surface="#1b2027",
     accent="#6fb3e0",
-    warm="#f29455",
+    warm="#f0853d",
     palette=(
         "#4fa3dd",
         "#f0853d",
@@ -88,6 +89,14 @@ DARK = Theme(
     middle="#262d36",
     high="#f0853d",
 )
+
+
+def darkened(text: str) -> str:
+    """Return a picture in text, drawn in `LIGHT`, with the colours of `DARK`."""
+    named = [name for name in vars(LIGHT) if name != "palette"]
+    swaps = {getattr(LIGHT, name): getattr(DARK, name) for name in named}
+    swaps |= dict(zip(LIGHT.palette, DARK.palette, strict=True))
+    return re.sub("|".join(swaps), lambda found: swaps[found[0]], text)
 
 
 def shape_number(cluster: int) -> int:
