@@ -23,7 +23,7 @@ from sketchmeans import (
     TableClusterer,
     open_rows,
 )
-from sketchmeans.diagnostics import certificate
+from sketchmeans.diagnostics import certificate, cluster_summary
 from sketchmeans.parallel import Workers
 from sketchmeans.preparation import PreparedSource, as_table, learned, scaling
 from sketchmeans.sources import Source, column_types
@@ -340,6 +340,22 @@ def test_exemplars_are_rows_of_the_table():
     rows = frame[FEATURES].iloc[found.exemplar_indices_].to_numpy(float)
     assert_allclose(found.exemplars_, rows, rtol=1e-6)
     assert set(found.labels_[found.exemplar_indices_]) == {0, 1, 2}
+
+
+def test_clusters_are_described_in_the_units_of_the_table():
+    frame = people(gaps=True)
+    found = model(missing="drop").fit(frame)
+    summary = cluster_summary(found.estimator_, found.prepare(frame))
+    table = frame[FEATURES].astype(float)
+    whole = table.dropna()
+    means = whole.groupby(found.labels_[whole.index]).mean()
+    assert_allclose(summary.features.cluster_means, means.to_numpy(), rtol=1e-6)
+    assert_allclose(summary.features.mean, whole.mean(), rtol=1e-6)
+    assert_allclose(summary.features.deviation, whole.std(ddof=0), rtol=1e-6)
+    assert_array_equal(summary.exemplar_indices[:, 0], found.exemplar_indices_)
+    for cluster in range(3):
+        numbers, rows = summary.exemplars_of(cluster)
+        assert_allclose(rows, table.iloc[numbers].to_numpy(), rtol=1e-5)
 
 
 # --- an estimator as others -----------------------------------------------------------

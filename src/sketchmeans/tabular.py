@@ -289,22 +289,22 @@ class TableClusterer(
 
     def in_units(self, rows: Any) -> Array:
         """Return prepared rows in the units of the table."""
+        dense = rows.toarray() if hasattr(rows, "toarray") else rows
+        return np.asarray(self._preparation().in_units(dense))
+
+    def _preparation(self) -> Preparation:
         check_is_fitted(self, "columns_")
-        dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
-        return np.asarray(dense * self.scale_ + self.center_)
+        return Preparation(self.center_, self.scale_, self.fill_, self.n_scale_rows_)
 
     def _prepared(self, X: Any) -> tuple[PreparedSource, Array | None, int]:
         """Return the prepared rows, which are kept, and how many there were."""
-        check_is_fitted(self, "columns_")
+        preparation = self._preparation()
         table = as_table(X)
         source = table.open(known_columns(table, self.columns_))
         kept = None
         if self.missing == "drop":
             with Workers(self.estimator.n_jobs) as workers:
                 kept = complete_rows(source, workers)
-        preparation = Preparation(
-            self.center_, self.scale_, self.fill_, self.n_scale_rows_
-        )
         return PreparedSource(source, preparation, kept), kept, len(source)
 
     def _some(self, prepared: PreparedSource) -> PreparedSource:

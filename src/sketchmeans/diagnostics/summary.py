@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from sketchmeans.diagnostics.fitted import (
 )
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
+from sketchmeans.preparation import PreparedSource
 from sketchmeans.rows import Block, Rows, as_rows, spans
 from sketchmeans.validation import check_integer, validated
 
@@ -157,6 +158,22 @@ class ClusterSummary(Report):
             return numbers, None
         return numbers, self.exemplars[start : start + len(numbers)]
 
+    def of_table(self, source: PreparedSource) -> ClusterSummary:
+        """Return the same in the units and row numbers of the table before it."""
+        prepared, features = source.preparation, self.features
+        assert features is not None  # no kernel matrix is prepared
+        numbers = source.numbers(self.exemplar_indices)
+        return replace(
+            self,
+            exemplar_indices=np.where(self.exemplar_indices < 0, -1, numbers),
+            exemplars=prepared.in_units(self.exemplars),
+            features=Features(
+                prepared.in_units(features.mean),
+                features.deviation * prepared.scale,
+                prepared.in_units(features.cluster_means),
+            ),
+        )
+
 
 def cluster_summary(
     model: Any, X: Any, *, y: Any = None, n_exemplars: int = 5
@@ -172,7 +189,8 @@ def cluster_summary(
         Fitted.
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
-        ``kernel="precomputed"``.
+        ``kernel="precomputed"``.  Rows that `TableClusterer` prepared are described in
+        the units of their table.
     y : array-like of shape (n,), optional
         Known classes.
     n_exemplars : int, default=5
@@ -206,7 +224,7 @@ def cluster_summary(
                 sums.add(*part)
         numbers = counts.exemplars()
         exemplars = None if sums is None else rows.take(numbers[numbers >= 0])
-    return ClusterSummary(
+    found = ClusterSummary(
         n_rows=len(rows),
         sizes=counts.sizes,
         costs=counts.costs(),
@@ -217,6 +235,7 @@ def cluster_summary(
         features=None if sums is None else sums.finished(counts.sizes),
         agreement=None if y is None else agreement(y, counts.labels, k),
     )
+    return found.of_table(X) if isinstance(X, PreparedSource) else found
 
 
 def _passed(

@@ -42,6 +42,12 @@ class Preparation:
     fill: Array | None
     n_scale_rows: int
 
+    def in_units(self, rows: Block) -> Block:
+        """Return prepared rows in the units of the table."""
+        if sparse.issparse(rows):  # these were not centred
+            return sparse.csr_array(rows.multiply(self.scale))
+        return np.asarray(rows) * self.scale + self.center
+
 
 @dataclass(frozen=True)
 class Moments:

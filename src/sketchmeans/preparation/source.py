@@ -32,6 +32,7 @@ class PreparedSource(Source):
         self, inner: Source, preparation: Preparation, kept: Array | None = None
     ) -> None:
         self._inner, self._kept = inner, kept
+        self.preparation = preparation
         self.path, self.feature_names = inner.path, inner.feature_names
         self.is_sparse, self.nnz = inner.is_sparse, inner.nnz
         self.dtype = float_type(inner.dtype)
@@ -55,8 +56,7 @@ class PreparedSource(Source):
         return self._prepared(self._raw(start, stop), out)
 
     def take(self, indices: Array) -> Block:
-        numbers = indices if self._kept is None else self._kept[indices]
-        return self._prepared(self._inner.take(numbers), None)
+        return self._prepared(self._inner.take(self.numbers(indices)), None)
 
     def _raw(self, start: int, stop: int) -> Block:
         if self._kept is None:
@@ -85,6 +85,10 @@ class PreparedSource(Source):
             out -= self._center_rest
         out /= self._scale
         return out
+
+    def numbers(self, rows: Array) -> Array:
+        """Return the numbers of rows in the table, of which some are left out."""
+        return rows if self._kept is None else self._kept[rows]
 
     def locate(self, row: int) -> tuple[str, int]:
         return self._inner.locate(row if self._kept is None else int(self._kept[row]))
