@@ -32,28 +32,39 @@ def _check_pairwise(kernel: Pairwise) -> None:
         raise ValueError(f"kernel_.params should not have {sorted(unknown)}")
 
 
-def _check_points(model: Any, name: str, reducer: Any = None) -> None:
+def _check_points(model: Any, name: str, *, reduced: bool = False) -> None:
     """Check that points are of the space in which rows meet them."""
     points, width = getattr(model, name), model.n_features_in_
     _check_kernel(model.kernel_)
     if is_given(model.kernel_):
+        if reduced:
+            raise ValueError("reducer_ should be None where kernel values are given")
         Tensor((None, None), "i").check(points, name, {})
         if points.min() < 0 or points.max() >= width:
             raise ValueError(f"{name} should hold row numbers below {width}")
         width = 1
-    elif reducer is not None:
-        _check_reducer(model, reducer)
-        width = reducer.n_components_
+    elif reduced:
+        _check_same_features(model, "reducer_")
+        width = model.reducer_.n_components_
     if points.shape[1] != width:
         raise ValueError(f"{name}.shape[1]={points.shape[1]} should be {width}")
 
 
-def _check_reducer(model: Any, reducer: Any) -> None:
-    if reducer.n_features_in_ != model.n_features_in_:
+def _check_same_features(model: Any, name: str) -> None:
+    """Check that an inner estimator was fitted to the features of the outer one."""
+    inner = getattr(model, name)
+    if inner.n_features_in_ != model.n_features_in_:
         raise ValueError(
-            f"reducer_.n_features_in_={reducer.n_features_in_} should be "
+            f"{name}.n_features_in_={inner.n_features_in_} should be "
             f"{model.n_features_in_}"
         )
+    if _feature_names(inner) != _feature_names(model):
+        raise ValueError(f"{name}.feature_names_in_ should be feature_names_in_")
+
+
+def _feature_names(model: Any) -> list[str] | None:
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else names.tolist()
 
 
 def _check_rank(model: Any) -> None:
@@ -68,7 +79,7 @@ def check_exact(model: Any) -> None:
 
 def check_nystrom_kmeans(model: Any) -> None:
     """Check a `NystromKMeans`."""
-    _check_points(model, "landmarks_", model.reducer_)
+    _check_points(model, "landmarks_", reduced=model.reducer_ is not None)
     _check_rank(model)
 
 
@@ -80,25 +91,20 @@ def check_nystrom(model: Any) -> None:
 
 def check_sketched(model: Any) -> None:
     """Check a `SketchedKMeans`."""
-    _check_reducer(model, model.reducer_)
+    _check_same_features(model, "reducer_")
 
 
 def check_table(model: Any) -> None:
     """Check a `TableClusterer`."""
+    _check_same_features(model, "estimator_")
     inner = model.estimator_
-    if inner.n_features_in_ != model.n_features_in_:
-        raise ValueError(
-            f"estimator_.n_features_in_={inner.n_features_in_} should be "
-            f"{model.n_features_in_}"
-        )
     if len(inner.cluster_sizes_) != len(model.exemplar_indices_):
         raise ValueError("exemplar_indices_ should be one for each cluster")
     if isinstance(getattr(inner, "kernel_", None), Precomputed):
         raise ValueError("estimator_.kernel_ should be a kernel of features")
     if not model.scale_.all():
         raise ValueError("scale_ should not hold zero")
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None and names.tolist() != model.columns_:
+    if _feature_names(model) not in (None, model.columns_):
         raise ValueError("feature_names_in_ should be columns_")
 
 

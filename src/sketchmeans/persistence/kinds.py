@@ -65,6 +65,16 @@ class Integer:
 
 
 @dataclass(frozen=True)
+class Jobs:
+    """A number of threads: any integer but zero."""
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        Integer().check(value, where, sizes)
+        if value == 0:
+            raise ValueError(f"{where}=0 should be a nonzero integer")
+
+
+@dataclass(frozen=True)
 class Size:
     """A positive integer that is the size of a dimension."""
 

@@ -12,6 +12,7 @@ from sketchmeans.landmarks import SELECTORS
 from sketchmeans.persistence.kinds import (
     Flag,
     Integer,
+    Jobs,
     Kind,
     Names,
     Object,
@@ -80,7 +81,7 @@ PARAMETERS: Mapping[str, Kind] = {
     "n_clusters": COUNT,
     "n_components": nullable(COUNT),
     "n_init": OneOf(_AUTO, COUNT),
-    "n_jobs": nullable(Integer()),
+    "n_jobs": nullable(Jobs()),
     "n_landmarks": OneOf(_AUTO, COUNT),
     "n_neighbors": COUNT,
     "n_steps": OneOf(_AUTO, Integer(0)),
