@@ -1,5 +1,6 @@
 """Model files: what is saved comes back, and nothing else does."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -231,6 +232,8 @@ def test_an_estimator_in_an_estimator(params, inner, X, file):
     table.iloc[3, 5] = np.nan
     model = TableClusterer(MODELS[inner](), **params).fit(table)
     again = through(model, file)
+    with pytest.raises(AttributeError, match="a model file does not keep it"):
+        _ = again.labels_
     np.testing.assert_array_equal(again.predict(table), model.labels_)
     np.testing.assert_array_equal(again.transform(table), model.transform(table))
     assert again.cost(table) == model.cost(table)
@@ -414,6 +417,30 @@ def test_the_file_is_safetensors_with_a_schema(X, file):
     assert schema["model"]["object"] == "NystromKMeans"
     assert schema["model"]["params"]["n_landmarks"] == 20
     assert schema["model"]["fitted"]["landmarks_"] == {"tensor": "landmarks_"}
+
+
+def test_the_file_can_be_read_as_the_docs_say(X, file):
+    model = NystromKMeans(4, n_landmarks=20, random_state=0).fit(X)
+    sketchmeans.save(model, file)
+    data = file.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    metadata = header.pop("__metadata__")
+    total = hashlib.sha256(f"1\n{metadata['schema']}\n".encode())
+    for name, entry in sorted(header.items()):
+        shape = ",".join(map(str, entry["shape"]))
+        total.update(f"{name}:{entry['dtype']}:{shape}\n".encode())
+        first, last = entry["data_offsets"]
+        total.update(data[start + first : start + last])
+    assert total.hexdigest() == metadata["sha256"]
+
+    fitted = json.loads(metadata["schema"])["model"]["fitted"]
+    tensors = load_file(file)
+    Z, alpha = tensors["landmarks_"], tensors["dual_coef_"]
+    distances = ((X[:, None] - Z) ** 2).sum(axis=2)
+    K = np.exp(-fitted["kernel_"]["params"]["gamma"] * distances)
+    labels = (tensors["_squared_norms"] - 2.0 * K @ alpha).argmin(axis=1)
+    np.testing.assert_array_equal(labels, model.labels_)
 
 
 def test_the_same_model_makes_the_same_file(X, tmp_path):

@@ -17,7 +17,7 @@ from sklearn.base import (
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.cluster.base import Clusterer
+from sketchmeans.cluster.base import Clusterer, FitOnly
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
 from sketchmeans.preparation import (
@@ -119,6 +119,8 @@ class TableClusterer(
     >>> bool(labels[0] == labels[1] != labels[2] == labels[3]), int(labels[4])
     (True, -1)
     """
+
+    labels_: Any = FitOnly()
 
     def __init__(
         self,
