@@ -319,6 +319,14 @@ def test_predict_with_a_model_from_python(run, tmp_path):
     assert found["columns"] == ["age", "ratio"]
 
 
+def test_predict_with_a_model_that_has_no_clusters(data, run, tmp_path):
+    X = FRAME[["age", "ratio"]].to_numpy()
+    sketchmeans.save(sketchmeans.SignProjection(2).fit(X), tmp_path / "m.skm")
+    said = run("predict", tmp_path / "m.skm", data / "shop.csv")
+    refused(said, 1, "holds a SignProjection, which has no clusters")
+    assert "SignProjection" in run("info", tmp_path / "m.skm").out
+
+
 def test_predict_lists_the_columns_that_are_not_there(data, run, tmp_path):
     FRAME[["age", "customer"]].to_csv(tmp_path / "x.csv", index=False)
     said = run("predict", data / "model.skm", tmp_path / "x.csv")
@@ -399,18 +407,6 @@ def test_info_of_a_model(data, run):
     assert found["cost"] == pytest.approx(model.cost_)
     assert found["cluster_sizes"] == model.cluster_sizes_.tolist()
     assert (found["scale"], found["missing"]) == ("standard", "drop")
-
-
-def test_a_report_of_a_saved_model(data, run, tmp_path):
-    out = tmp_path / "report.html"
-    said = run("report", data / "model.skm", data / "shop.csv", "--out", out)
-    assert said.code == 0, said.err
-    assert said.out == f"Wrote {out}.\n"
-    text = out.read_text()
-    assert "<html" in text
-    for word in (*NUMBERS, "sketchmeans"):
-        assert word in text
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_a_table_without_the_classes_has_a_report_without_them(data, tmp_path):

@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     rng = np.random.default_rng(0)
     group = rng.integers(3, size=600)
     frame = pd.DataFrame(rng.normal(size=(600, 3)) + 4 * group[:, None])
-    frame.columns = ["a", "b", "c"]
+    frame.columns = ["width", "height", "depth"]
     frame.to_csv(folder / "rows.csv", index=False)
     # No clusters, so that passes go on and on.
     np.save(folder / "many.npy", rng.normal(size=(ROWS, 8)).astype(np.float32))
@@ -71,7 +71,10 @@ def test_a_table_becomes_a_model_labels_and_a_report(folder):
     assert done.returncode == 0
     done = run("report", "m.skm", "rows.csv", "--out", "again.html", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert (folder / "again.html").stat().st_size > 10_000
+    assert done.stdout == "Wrote again.html.\n"
+    again = (folder / "again.html").read_text()
+    for word in ("<html", "width", "height", "depth", "sketchmeans report m.skm"):
+        assert word in again
     done = run("info", "m.skm", "--json", cwd=folder)
     assert json.loads(done.stdout)["n_clusters"] == 3
     assert not list(folder.glob(".*"))
@@ -115,6 +118,18 @@ def test_help_imports_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT
     )
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_shell_completion():
+    words = {"COMP_WORDS": "sketchmeans co", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [*COMMAND],
+        env={**os.environ, "_SKETCHMEANS_COMPLETE": "complete_bash", **words},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert done.stdout.split() == ["compare"], done.stderr
 
 
 def test_somebody_who_reads_only_the_first_lines(folder):

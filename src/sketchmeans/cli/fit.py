@@ -62,6 +62,10 @@ def run(
             from sketchmeans import save
 
             save(model, outputs.model)
+            screen.written.append(outputs.model)
+        if outputs.labels is not None:
+            write_labels(model.labels_, outputs.labels)
+            screen.written.append(outputs.labels)
         if outputs.report is not None:
             written_report(screen, model, path, outputs.report, classes=classes)
     found = _found(model, seconds, classes)
@@ -73,8 +77,6 @@ def run(
             "\nNothing was written: --model, --labels and --report say what to keep."
         )
     screen.json({**found, "files": outputs.files})
-    if outputs.labels is not None:
-        write_labels(model.labels_, outputs.labels)
 
 
 def command_line() -> str:

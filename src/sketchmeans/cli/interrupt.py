@@ -42,3 +42,5 @@ def finishing_pass(path: str | None, screen: Screen) -> Iterator[Any]:
         yield checkpoint
     finally:
         signal.signal(signal.SIGINT, before)
+    if checkpoint.is_stopping:  # nothing was left to save
+        raise KeyboardInterrupt

@@ -16,6 +16,10 @@ def run(screen: Screen, model: str, data: str, out: str) -> None:
 
     check_labels("--out", out)
     fitted = loaded(model)
+    if not hasattr(fitted, "predict"):
+        raise ValueError(
+            f"{model} holds a {type(fitted).__name__}, which has no clusters."
+        )
     with readable(data) as path, screen.warnings():
         start = time.perf_counter()
         with screen.working("Labelling rows"):

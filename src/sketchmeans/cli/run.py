@@ -98,6 +98,10 @@ def _stopped() -> int:
             f"Stopped. {checkpoint} holds what is done: the same command goes on from "
             "there."
         )
+    elif screen.written:
+        screen.say_error(
+            f"Stopped. Wrote {', '.join(screen.written)} and nothing else."
+        )
     else:
         screen.say_error("Stopped. Nothing was written.")
     return STOPPED

@@ -46,6 +46,8 @@ class Screen:
         self.debug, self._on_error = debug, on_error
         #: A file that holds what is done if the command is stopped.
         self.checkpoint: str | None = None
+        #: Files that are there, whatever happens next.
+        self.written: list[str] = []
 
     @cached_property
     def errors(self) -> Console:
