@@ -180,8 +180,6 @@ class Tensor:
     dims: Dims
     types: str = "f"
     finite: bool = True
-    #: The array may have no entries.
-    empty: bool = False
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if not isinstance(value, np.ndarray) or value.dtype not in _TYPES[self.types]:
@@ -189,7 +187,7 @@ class Tensor:
                 f"{where} {_described(value)} should be an array of "
                 f"{_WORDS[self.types]}"
             )
-        _check_shape(value.shape, self.dims, where, sizes, self.empty)
+        _check_shape(value.shape, self.dims, where, sizes)
         if self.finite and not _all_finite(value):
             raise ValueError(f"{where} should hold finite numbers only")
 
@@ -295,13 +293,11 @@ def _described(value: Any) -> str:
     return f"of type {type(value).__name__}"
 
 
-def _check_shape(
-    shape: tuple[int, ...], dims: Dims, where: str, sizes: Sizes, empty: bool = False
-) -> None:
+def _check_shape(shape: tuple[int, ...], dims: Dims, where: str, sizes: Sizes) -> None:
     if len(shape) != len(dims):
         raise ValueError(f"{where}.shape={shape} should have {len(dims)} dimensions")
     for axis, (size, dim) in enumerate(zip(shape, dims, strict=True)):
-        if not size and not empty:
+        if not size:
             raise ValueError(f"{where}.shape={shape} should not be empty")
         if dim is not None:
             _bind(dim, size, f"{where}.shape[{axis}]", sizes)
