@@ -56,8 +56,14 @@ def draw_histogram(ax: Axes, counts: Any, edges: Any, theme: Theme) -> None:
         edgecolor=theme.surface,
         linewidth=0.6,
     )
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    count_axis(ax)
     ax.xaxis.set_major_locator(MaxNLocator(6))
+
+
+def count_axis(ax: Axes) -> None:
+    """Let the vertical axis count: whole numbers, thousands apart."""
+    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
 def mark(ax: Axes, x: float, text: str, theme: Theme) -> None:

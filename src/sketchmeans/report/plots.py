@@ -11,6 +11,7 @@ from matplotlib.ticker import NullLocator
 
 from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
 from sketchmeans.report.drawing import (
+    count_axis,
     draw_heat,
     draw_histogram,
     prepared,
@@ -19,6 +20,8 @@ from sketchmeans.report.themes import LIGHT, MARKERS, Theme, shape_number
 
 #: Clusters that get a bar, a row or a number of their own.
 MOST_BARS, _MOST_NUMBERS = 40, 30
+#: Where there are more than that, so many: the largest.
+_FEW_NUMBERS = 12
 #: Columns of a heat map.
 MOST_COLUMNS = 24
 
@@ -85,7 +88,8 @@ def _axis_name(which: str, share: float) -> str:
 
 def _number_clusters(ax: Axes, row_map: RowMap, flat: bool, theme: Theme) -> None:
     sizes = np.bincount(row_map.labels, minlength=len(row_map.centers))
-    for cluster in np.argsort(-sizes, kind="stable")[:_MOST_NUMBERS].tolist():
+    most = _FEW_NUMBERS if len(sizes) > _MOST_NUMBERS else _MOST_NUMBERS
+    for cluster in np.argsort(-sizes, kind="stable")[:most].tolist():
         if sizes[cluster]:
             x, y = row_map.centers[cluster]
             ax.annotate(
@@ -123,8 +127,12 @@ def plot_sizes(
     order = np.argsort(-summary.sizes, kind="stable")
     places = np.arange(len(order))
     many = len(order) > MOST_BARS
-    colors = theme.accent if many else [theme.color(j) for j in order.tolist()]
-    ax.bar(places, summary.sizes[order], width=0.98 if many else 0.72, color=colors)
+    if many:  # bars so narrow would show nothing but their edges
+        edges = np.arange(len(order) + 1) - 0.5
+        ax.stairs(summary.sizes[order], edges, fill=True, color=theme.accent)
+    else:
+        colors = [theme.color(j) for j in order.tolist()]
+        ax.bar(places, summary.sizes[order], width=0.72, color=colors)
     ax.axhline(
         summary.n_rows / len(order),
         color=theme.muted,
@@ -141,7 +149,7 @@ def plot_sizes(
         ax.tick_params(axis="x", length=0)
     ax.set_ylabel("Rows")
     ax.set_xlim(-0.7, len(order) - 0.3)
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    count_axis(ax)
     ax.grid(visible=False, axis="x")
     return ax
 

@@ -31,13 +31,15 @@ def percent(share: float) -> str:
 
     Examples
     --------
-    >>> percent(0.3456), percent(0.00012), percent(0.0), percent(0.99999)
-    ('35%', '0.01%', '0%', 'nearly 100%')
+    >>> percent(0.3456), percent(0.0012), percent(1e-9), percent(0.0), percent(0.9999)
+    ('35%', '0.12%', 'less than 0.01%', '0%', 'nearly 100%')
     """
     if share == 0.0 or share >= 1.0:
         return f"{share:.0%}"
     if share > 0.995:
         return "nearly 100%"
+    if share < 1e-4:
+        return "less than 0.01%"
     return f"{share:.0%}" if share >= 0.095 else f"{100 * share:.2g}%"
 
 
