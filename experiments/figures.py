@@ -55,6 +55,7 @@ def panels(
         spare.set_axis_off()
     for axis in axes[:n]:
         axis.tick_params(labelsize=7)
+        axis.tick_params(which="minor", labelsize=5)
         axis.spines[["top", "right"]].set_visible(False)
     return figure, list(axes[:n])
 

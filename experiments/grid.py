@@ -49,6 +49,9 @@ class Experiment(Protocol):
     def figure(self, table: pd.DataFrame) -> Figure:
         """Return a figure in the form of the paper's."""
 
+    def summary(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the numbers to print: a small table with names for its rows."""
+
     def claims(self, table: pd.DataFrame) -> list[Finding]:
         """Return a verdict on each claim that the table can speak to."""
 

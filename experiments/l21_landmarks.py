@@ -79,6 +79,13 @@ def bends(table: pd.DataFrame) -> dict[int, int]:
     return found
 
 
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    wide = table.pivot_table(index="k", columns="m", values="cost_test")
+    wide.index = [f"test cost, k = {k}" for k in wide.index]
+    wide.columns = [f"m = {m:,}" for m in wide.columns]
+    return wide
+
+
 def claims(table: pd.DataFrame) -> list[Finding]:
     found = bends(table)
     largest = int(table.m.max())
@@ -96,5 +103,18 @@ def claims(table: pd.DataFrame) -> list[Finding]:
             judged([stops, grows]),
             f"{1 - _FLAT:.0%} of the drop in the test cost is done at m = {words}"
             f"{trend}",
+            "" if stops and grows else _tolerances(table),
         )
     ]
+
+
+def _tolerances(table: pd.DataFrame) -> str:
+    """Return where curves are flat if what is left is a share of the cost itself."""
+    means = table.groupby(["k", "m"]).cost_test.mean().unstack()
+    left = means.div(means.min(axis=1), axis=0) - 1.0
+    texts = []
+    for tolerance in (0.02, 0.01, 0.005):
+        ends = (left <= tolerance).idxmax(axis=1)
+        words = ", ".join(f"{m} for k = {k}" for k, m in ends.items())
+        texts.append(f"within {tolerance:.1%} of the lowest cost at m = {words}")
+    return "counted what is left as a share of the cost itself: " + "; ".join(texts)

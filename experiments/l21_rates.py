@@ -113,6 +113,13 @@ def figure(table: pd.DataFrame) -> Figure:
     return drawing
 
 
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    wide = excess(table).pivot(index="k", columns="n", values="excess")
+    wide.index = [f"excess, k = {k}" for k in wide.index]
+    wide.columns = [f"n = {n:,}" for n in wide.columns]
+    return wide
+
+
 def claims(table: pd.DataFrame) -> list[Finding]:
     points = excess(table)
     positive = points[points.excess > 0.0]
@@ -142,6 +149,8 @@ def _tried(table: pd.DataFrame, points: pd.DataFrame) -> str:
         words.append(f"{-slope:.2f} (k = {k})")
     large = points[points.n > points.n.median()]
     texts = [f"b for each k alone is {', '.join(words)}"]
+    if exponents(points)["b"][0] > 0.5:
+        texts.insert(0, "the excess falls faster than the bound asks, which it obeys")
     if large.n.nunique() > 1:
         texts.append(f"for the larger n alone b = {exponents(large)['b'][0]:.2f}")
     other = excess(table, _OTHER)

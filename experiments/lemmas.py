@@ -24,7 +24,7 @@ from sketchmeans.diagnostics import (
     landmark_budget,
     preserved_gamma,
 )
-from sketchmeans.landmarks import Landmarks, RidgeLeverage, Uniform
+from sketchmeans.landmarks import Landmarks, RidgeLeverage
 
 TITLE = "Lemmas 1-3 and Prop. 3 of CR18, local search of L21"
 REDUCED = (
@@ -35,7 +35,7 @@ REDUCED = (
 _SHARE, _EPS, _DELTA = 5, 0.9, 0.1
 #: ε of Lemma 2, and the ridge of the comparison of sizes as a share of n.
 _LEMMA2_EPS, _FINE_SHARE = 0.5, 500
-_SAMPLERS = {"uniform": Uniform(), "ridge leverage": RidgeLeverage()}
+_SAMPLERS = ("uniform", "ridge leverage")
 _LADDER = (10, 20, 40, 80, 160, 320, 640)
 #: How many times the size counts as far more.
 _FAR_FEWER = 2.0
@@ -101,10 +101,9 @@ def _gamma(X: Array) -> float:
     return 1.0 / (4.0 * float(X.var(axis=0).sum()))
 
 
-def _drawn(X: Array, sampler: str, m: int, ridge: float | None, seed: int) -> Landmarks:
+def _drawn(X: Array, sampler: str, m: int, ridge: float, seed: int) -> Landmarks:
     """Return m draws with replacement, as the lemmas have them."""
     if sampler == "uniform":
-        method = Uniform()
         indices = np.random.default_rng(seed).integers(len(X), size=m)
         return Landmarks(X[indices], indices)
     method = RidgeLeverage(ridge=ridge, max_exact=len(X), replace=True)
@@ -248,6 +247,15 @@ def figure(table: pd.DataFrame) -> Figure:
     axes[2].set_xticks(range(len(counts)), [f"k = {k}" for k in counts])
     axes[2].set_ylabel("mean k-means++ cost / optimum")
     return drawing
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    share = table.assign(used=table.value / table.bound.where(table.bound > 1e-9))
+    used = share.groupby(["part", "dataset"], sort=False).used
+    found = used.agg(["count", "median", "max"])
+    found.index = [f"{part}, {name}" for part, name in found.index]
+    found.columns = ["cases", "share of the bound, median", "at the most"]
+    return found.astype({"cases": object})
 
 
 def claims(table: pd.DataFrame) -> list[Finding]:

@@ -13,6 +13,7 @@ from experiments.claims import CLAIMS, Finding, Verdict, untested
 from experiments.figures import save
 from experiments.guides import feature_guide, landmark_guide
 from experiments.store import Store
+from experiments.tables import markdown
 
 _INTRODUCTION = """# The papers, re-run
 
@@ -36,18 +37,28 @@ clustering.
 
 def write_report(out: Path) -> Path:
     """Draw the figures and write RESULTS.md; return its path."""
+    for name, table in results(out).items():
+        save(EXPERIMENTS[name].figure(table), out / "figures" / f"{name}.png")
+    path = out / "RESULTS.md"
+    path.write_text(report_text(out), encoding="utf-8")
+    return path
+
+
+def results(out: Path) -> dict[str, pd.DataFrame]:
+    """Return the tables of the experiments that were run."""
     tables = {name: Store(_csv(out, name), []).table() for name in EXPERIMENTS}
-    tables = {name: table for name, table in tables.items() if not table.empty}
+    return {name: table for name, table in tables.items() if not table.empty}
+
+
+def report_text(out: Path) -> str:
+    """Return what RESULTS.md says."""
+    tables = results(out)
     findings = collected(tables)
     parts = [_INTRODUCTION, tally(findings), _verdicts(findings)]
     parts += [landmark_guide(tables), feature_guide(tables)]
-    for name, table in tables.items():
-        save(EXPERIMENTS[name].figure(table), out / "figures" / f"{name}.png")
-        parts.append(_section(name, table))
+    parts += [_section(name, table) for name, table in tables.items()]
     parts += [_data_section(), _machine(out)]
-    path = out / "RESULTS.md"
-    path.write_text("\n".join(part for part in parts if part), encoding="utf-8")
-    return path
+    return "\n".join(part for part in parts if part)
 
 
 def collected(tables: dict[str, pd.DataFrame]) -> dict[str, Finding]:
@@ -121,8 +132,7 @@ def _section(name: str, table: pd.DataFrame) -> str:
         f"{table.load.median():.1f}.\n",
         f"Against the paper: {experiment.REDUCED}\n",
     ]
-    extra = getattr(experiment, "summary", None)
-    return "\n".join([*lines, extra(table)] if extra is not None else lines)
+    return "\n".join([*lines, markdown(experiment.summary(table), 3), ""])
 
 
 def _range(values: pd.Series) -> str:

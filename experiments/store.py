@@ -52,6 +52,12 @@ class Store:
         table = self.table()
         if table.empty:
             return set()
+        unknown = [name for name in self.keys if name not in table.columns]
+        if unknown:
+            raise ValueError(
+                f"{self.path} has no column {unknown[0]!r}: it is of another grid; "
+                "move it away"
+            )
         distinct = table[list(self.keys)].drop_duplicates()
         return {self.key(row) for row in distinct.to_dict("records")}
 
