@@ -150,7 +150,7 @@ def stores(monkeypatch):
     ],
 )
 def test_stored_and_recomputed_blocks_have_the_same_bits(stores, kernel, dtype):
-    X = _table(blocks._STORE_FEATURES, dtype)
+    X = _table(blocks.STORE_FEATURES, dtype)
     # The kernel values take 33,001 · 800 · itemsize bytes: 106 or 211 MB.
     plenty, little = "1GB", "90MB" if dtype != np.float64 else "180MB"
     first, second, third = (
@@ -172,7 +172,7 @@ def test_stored_and_recomputed_blocks_have_the_same_bits(stores, kernel, dtype):
 
 def test_a_store_is_read_after_it_is_written(stores, monkeypatch):
     # With a store each kernel block is computed once, whatever the number of passes.
-    X = _table(blocks._STORE_FEATURES, np.float32)
+    X = _table(blocks.STORE_FEATURES, np.float32)
     heights = []
     compute = LandmarkSpace.coordinates
 

@@ -146,3 +146,34 @@ def assign_block(
 def dense(values: Any) -> Array:
     """Return a product with sparse coordinates as an ordinary array."""
     return np.asarray(values.toarray() if sparse.issparse(values) else values)
+
+
+def moved_sums(b: Array, mass: Array, new: Array, old: Array, k: int) -> Array:
+    """Return by how much the clusters' sums change when rows move to new clusters."""
+    change = sparse.csc_array(
+        (
+            np.stack([mass, -mass], axis=1).ravel(),
+            np.stack([new, old], axis=1).ravel(),
+            np.arange(0, 2 * len(mass) + 1, 2),
+        ),
+        shape=(k, len(mass)),
+    )
+    return dense(change @ b.astype(np.float64))
+
+
+def packed(sums: Array, counts: Array, norms: float) -> Array:
+    """Return what a block adds to a pass as one vector, in float64."""
+    size = sums.size
+    vector = np.empty(size + counts.size + 1)
+    vector[:size] = sums.ravel()
+    vector[size:-1] = counts.ravel()
+    vector[-1] = norms
+    return vector
+
+
+def unpacked(vector: Array, shape: tuple[int, ...]) -> tuple[Array, Array, float]:
+    """Return sums of this shape (R, k, m), counts (R, k) and norms from a vector."""
+    restarts, k, m = shape
+    size = restarts * k * m
+    counts = vector[size:-1].reshape(restarts, k)
+    return vector[:size].reshape(shape), counts, float(vector[-1])

@@ -4,26 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.assign import BlockSums, Table, assign_block, dense
-from sketchmeans.bounds import Bounds
+from sketchmeans.assign import (
+    BlockSums,
+    Table,
+    assign_block,
+    dense,
+    moved_sums,
+    packed,
+    unpacked,
+)
+from sketchmeans.bounds import Bounds, RowBounds
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Assignment, Centers, cluster_weights, nearest_members
-from sketchmeans.rows import Block, Rows, spans
+from sketchmeans.rows import Block, Rows, spans, window_height, windowed
 from sketchmeans.spaces import Space
+from sketchmeans.sums import TreeSum
 
 Span = tuple[int, int]
 
 #: Below this many features a kernel block is computed faster than it is read back.
-_STORE_FEATURES = 128
+STORE_FEATURES = 128
 
 #: A pass over single rows pays if it has at most this share of all rows: with few
 #: features, and with many, when reading stored blocks is much faster.  It computes
 #: coordinates even where they are stored, so that the bits are the same.
-_ACTIVE_SHARES = (0.4, 0.05)
+ACTIVE_SHARES = (0.4, 0.05)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a full pass finds: the labels, bounds for one restart, and the sums."""
+
+    labels: Array
+    bounds: RowBounds | None
+    terms: TreeSum
+
+
+def new_engine(rows: Rows, space: Space, budget: int = 0) -> BlockEngine:
+    """Return the engine for passes over all rows: their own, if they have one."""
+    engine: BlockEngine = (rows.engine or BlockEngine)(rows, space, budget)
+    return engine
 
 
 class BlockEngine:
@@ -49,12 +74,12 @@ class BlockEngine:
         self._spans = spans(len(rows), space.height)
         # Block by block: one large array would be fresh pages in every fit.
         self._store: list[Array | None] | None = None
-        many = space.storable and rows.n_features >= _STORE_FEATURES
+        many = space.storable and rows.n_features >= STORE_FEATURES
         size = len(rows) * space.n_coordinates * space.dtype.itemsize
         worth = many or (many_passes and space.storable)
         if worth and size <= budget:
             self._store = [None] * len(self._spans)
-        self._most_active = _ACTIVE_SHARES[many] * len(rows)
+        self._most_active = ACTIVE_SHARES[many] * len(rows)
         self._bounds: Bounds | None = None
 
     def leading(self, size: int) -> BlockEngine:
@@ -125,7 +150,16 @@ class BlockEngine:
         return self._assign_all(centers)
 
     def _assign_all(self, centers: Centers) -> Assignment:
-        restarts, k, m = centers.coefficients.shape
+        found = self.sweep(centers)
+        sums, counts, self._norm_total = unpacked(
+            found.terms.total(), centers.coefficients.shape
+        )
+        if found.bounds is not None:
+            self._bounds = Bounds.after(centers, found.bounds, sums[0])
+        return self._assignment(found.labels, sums, counts, centers)
+
+    def sweep(self, centers: Centers, first: int = 0) -> Sweep:
+        """Return what a full pass finds; its blocks are numbered from `first`."""
         table = self._table(centers)
 
         def assign(span: Span) -> BlockSums:
@@ -134,33 +168,48 @@ class BlockEngine:
                 self.coordinates(span), self._norms(span), weights, table
             )
 
-        lone = restarts == 1
-        labels = np.empty((len(self.rows), restarts), dtype=np.int32)
+        lone = len(centers) == 1
+        labels = np.empty((len(self.rows), len(centers)), dtype=np.int32)
         nearest = np.empty((2, len(self.rows) if lone else 0), self.space.dtype)
-        sums, counts, norms = np.zeros((restarts * k, m)), np.zeros(restarts * k), 0.0
-        for (start, stop), block in zip(
-            self._spans, self.workers.map(assign, self._spans), strict=True
-        ):
+        terms = TreeSum()
+        for number, block in enumerate(self.workers.map(assign, self._spans), first):
+            start, stop = self._spans[number - first]
             labels[start:stop] = block.labels
-            sums += block.sums
-            counts += block.counts
-            norms += block.norms
+            terms.add(number, packed(block.sums, block.counts, block.norms))
             if lone:
                 nearest[:, start:stop] = block.nearest
-        self._norm_total = norms
-        if lone:
-            self._bounds = Bounds.after(centers, labels[:, 0], nearest, sums)
-        return self._assignment(
-            labels, sums.reshape(restarts, k, m), counts.reshape(restarts, k), centers
-        )
+        bounds = RowBounds.at(labels[:, 0], nearest) if lone else None
+        return Sweep(labels, bounds, terms)
 
     def _reassign(self, bounds: Bounds, active: Array) -> Assignment:
         """Return the assignment when only the active rows can have changed theirs."""
-        table = self._table(bounds.centers)
+        window = window_height(len(self.rows), self.space.height)
+        labels, terms = self.look_again(bounds, active, bounds.centers, window)
+        change, counts, _ = unpacked(terms.total(), bounds.centers.coefficients.shape)
+        bounds.labels, bounds.sums = labels, bounds.sums + change[0]
+        return self._assignment(
+            labels[:, None], bounds.sums[None], counts, bounds.centers
+        )
+
+    def look_again(
+        self,
+        bounds: RowBounds,
+        active: Array,
+        centers: Centers,
+        window: int,
+        first: int = 0,
+    ) -> tuple[Array, TreeSum]:
+        """Return labels after a look at the active rows, and how the sums change.
+
+        The bounds of these rows become distances, in place.  Rows are looked at
+        together if they are of the same window of so many rows; the windows are
+        numbered from `first`.  The terms are for `unpacked`.
+        """
+        table = self._table(centers)
         weights = self.rows.weights
 
-        def look_again(span: Span) -> tuple[Array, Array, Array]:
-            indices = active[slice(*span)]
+        def look(item: tuple[int, Span]) -> tuple[Array, Array, Array]:
+            indices = active[slice(*item[1])]
             block = self.rows.take(indices)
             out = self.workers.buffer(
                 "coordinates",
@@ -175,30 +224,29 @@ class BlockEngine:
             new, old = labels[:, 0], bounds.labels[indices]
             moved = np.flatnonzero(new != old)
             mass = np.ones(len(moved)) if weights is None else weights[indices[moved]]
-            change = sparse.csc_array(
-                (
-                    np.stack([mass, -mass], axis=1).ravel(),
-                    np.stack([new[moved], old[moved]], axis=1).ravel(),
-                    np.arange(0, 2 * len(moved) + 1, 2),
-                ),
-                shape=(table.k, len(moved)),
+            return (
+                new,
+                nearest,
+                moved_sums(b[moved], mass, new[moved], old[moved], table.k),
             )
-            return new, nearest, dense(change @ b[moved].astype(np.float64))
 
-        labels, sums = bounds.labels.copy(), bounds.sums.copy()
-        edges = spans(len(active), self.space.height)
-        for span, (new, nearest, change) in zip(
-            edges, self.workers.map(look_again, edges), strict=True
+        labels = bounds.labels.copy()
+        edges = spans(len(labels), window)
+        changes = np.zeros((len(edges), table.k, self.space.n_coordinates))
+        groups = windowed(active, window, self.space.height)
+        for (place, span), (new, nearest, change) in zip(
+            groups, self.workers.map(look, groups), strict=True
         ):
             rows = active[slice(*span)]
             labels[rows] = new
             bounds.upper[rows], bounds.lower[rows] = np.sqrt(np.maximum(nearest, 0.0))
-            sums += change
-        bounds.labels, bounds.sums = labels, sums
-        counts = cluster_weights(labels, weights, table.k)
-        return self._assignment(
-            labels[:, None], sums[None], counts[None], bounds.centers
-        )
+            changes[place] += change
+        terms = TreeSum()
+        for place, (start, stop) in enumerate(edges):
+            mass = self.rows.block_weights(start, stop)
+            counts = cluster_weights(labels[start:stop], mass, table.k)
+            terms.add(first + place, packed(changes[place], counts, 0.0))
+        return labels, terms
 
     def _assignment(
         self, labels: Array, sums: Array, counts: Array, centers: Centers
@@ -215,7 +263,19 @@ class BlockEngine:
             self._assign_all(centers)
         assert self._bounds is not None
         self._bounds.follow(centers)  # the best pass need not be the last
-        rows = self._bounds.exemplar_candidates(labels, self.rows.weights)
+        rows, squared = self.candidate_distances(
+            self._bounds, self._bounds.drift, centers, labels
+        )
+        return nearest_members(squared, rows, labels, self.rows.weights)
+
+    def candidate_distances(
+        self, bounds: RowBounds, drift: Array, centers: Centers, labels: Array
+    ) -> tuple[Array, Array]:
+        """Return rows that may be nearest to their centre, and ``‖φ(x) − c‖² − ‖c‖²``.
+
+        The clusters' nearest rows are among them.
+        """
+        rows = bounds.exemplar_candidates(labels, self.rows.weights, drift)
 
         def distances(span: Span) -> Array:
             numbers = rows[slice(*span)]
@@ -225,8 +285,7 @@ class BlockEngine:
             return norms[:, None] - 2.0 * (b @ centers.coefficients[0].T)
 
         edges = spans(len(rows), self.space.height)
-        squared = np.concatenate(list(self.workers.map(distances, edges)))
-        return nearest_members(squared, rows, labels, self.rows.weights)
+        return rows, np.concatenate(list(self.workers.map(distances, edges)))
 
     def update(self, assignment: Assignment, centers: Centers) -> Centers:
         """Return the centroids; an empty cluster takes over one of the costliest rows.
@@ -279,6 +338,10 @@ class BlockEngine:
 
     def _costliest(self, labels: Array, centers: Centers, size: int) -> Array:
         """Return the rows with the largest weighted distance to their own centre."""
+        return np.argsort(-self.own_costs(labels, centers), kind="stable")[:size]
+
+    def own_costs(self, labels: Array, centers: Centers) -> Array:
+        """Return the weighted squared distances of rows to their own centres."""
         costs = np.concatenate(
             [
                 distances[np.arange(len(distances)), labels[slice(*span)]]
@@ -289,7 +352,7 @@ class BlockEngine:
         ).astype(np.float64)
         if self.rows.weights is not None:
             costs *= self.rows.weights
-        return np.argsort(-costs, kind="stable")[:size]
+        return costs
 
     def predict(self, centers: Centers) -> Array:
         """Return every row's nearest centre, without the sums of a pass."""
@@ -305,6 +368,11 @@ class BlockEngine:
             labels[slice(*span)] = block
         return labels
 
+    def all_distances(self, centers: Centers) -> Array:
+        """Return the distances of all rows to all centres."""
+        distances = [np.sqrt(d) for d in self.distances(centers)]
+        return np.concatenate(distances).astype(self.rows.dtype, copy=False)
+
     def distances(self, centers: Centers) -> Iterator[Array]:
         """Yield the squared distances to all centres, block after block."""
         table = self._table(centers)
@@ -315,6 +383,20 @@ class BlockEngine:
             return np.maximum(scores + norms[:, None], 0.0)
 
         return self.workers.map(measure, self._spans)
+
+    def total_cost(self, centers: Centers) -> float:
+        """Return the weighted sum of the squared distances to the nearest centre."""
+        return float(self.cost_terms(centers).total())
+
+    def cost_terms(self, centers: Centers, first: int = 0) -> TreeSum:
+        """Return the same in terms for blocks, numbered from `first`."""
+        terms = TreeSum()
+        for number, distances in enumerate(self.distances(centers), first):
+            nearest = distances.min(axis=1).astype(np.float64)
+            weights = self.rows.block_weights(*self._spans[number - first])
+            total = nearest.sum() if weights is None else weights @ nearest
+            terms.add(number, np.asarray(total))
+        return terms
 
     def centers_at(self, indices: Array) -> Centers:
         """Return centres at the projections of these rows, of shape (restarts, k)."""
@@ -331,29 +413,40 @@ class BlockEngine:
 
         A cluster without rows gets the centroid of all rows.
         """
+        terms = self.partition_terms(labels, k)
+        return self.finished_partition(labels, terms, k)
 
-        def add(span: Span) -> tuple[Array, float]:
+    def partition_terms(self, labels: Array, k: int, first: int = 0) -> TreeSum:
+        """Return the sums over the clusters of a partition, as `sweep` does."""
+
+        def add(span: Span) -> Array:
             b, norms = self.coordinates(span), self._norms(span)
             weights = self.rows.block_weights(*span)
             mass = np.ones(span[1] - span[0]) if weights is None else weights
+            own = labels[slice(*span)]
             membership = sparse.csc_array(
-                (mass, labels[slice(*span)], np.arange(len(mass) + 1)),
-                shape=(k, len(mass)),
+                (mass, own, np.arange(len(mass) + 1)), shape=(k, len(mass))
             )
             total = float(mass @ np.broadcast_to(norms, mass.shape))
-            return dense(membership @ b), total
+            counts = np.bincount(own, mass, minlength=k)
+            return packed(dense(membership @ b), counts, total)
 
-        sums, self._norm_total = np.zeros((k, self.space.n_coordinates)), 0.0
-        for block_sums, block_norms in self.workers.map(add, self._spans):
-            sums += block_sums
-            self._norm_total += block_norms
-        counts = cluster_weights(labels, self.rows.weights, k)
-        means = np.tile(sums.sum(axis=0) / counts.sum(), (k, 1))
+        terms = TreeSum()
+        for number, term in enumerate(self.workers.map(add, self._spans), first):
+            terms.add(number, term)
+        return terms
+
+    def finished_partition(
+        self, labels: Array, terms: TreeSum, k: int
+    ) -> tuple[Assignment, Centers]:
+        """Return the assignment and the centroids that belong to these sums."""
+        shape = (1, k, self.space.n_coordinates)
+        sums, counts, self._norm_total = unpacked(terms.total(), shape)
+        means = np.tile(sums.sum(axis=1) / counts.sum(), (k, 1))[None]
         full = counts > 0.0
         means[full] = sums[full] / counts[full][:, None]
-        centers = self.centers_of_means(means[None])
-        given = self._assignment(labels[:, None], sums[None], counts[None], centers)
-        return given, centers
+        centers = self.centers_of_means(means)
+        return self._assignment(labels[:, None], sums, counts, centers), centers
 
     def all_coordinates(self) -> Array:
         """Return the coordinates of all rows, in one array."""

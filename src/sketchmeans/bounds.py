@@ -23,17 +23,115 @@ _PART = 2**16
 _ROUNDINGS = 512.0
 
 
+@dataclass(frozen=True)
+class Steps:
+    """How far centres moved, and what is lost in rounding on the way.
+
+    Attributes
+    ----------
+    moved : ndarray of shape (k,)
+        How far each centre moved.
+    others : ndarray of shape (k,)
+        The farthest that any *other* centre moved.
+    length : float
+        The largest ``‖c‖²``, in whose roundings squared distances may be off.
+    """
+
+    moved: Array
+    others: Array
+    length: float
+
+    @classmethod
+    def between(cls, before: Centers, after: Centers) -> Steps:
+        """Return the steps from old to new centres of one restart."""
+        moved = _movements(before, after)
+        others = np.zeros_like(moved)
+        if len(moved) > 1:
+            order = np.argsort(moved)
+            others[:] = moved[order[-1]]
+            others[order[-1]] = moved[order[-2]]
+        return cls(moved, others, float(after.squared_norms.max()))
+
+
 @dataclass
-class Bounds:
-    """What is known of one restart's rows, kept up to date from pass to pass.
+class RowBounds:
+    """What is known of some rows of one restart.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+    upper, lower : ndarray of shape (n,)
+        Bounds on the distances to the own and to any other centre.
+    """
+
+    labels: Array
+    upper: Array
+    lower: Array
+
+    @classmethod
+    def at(cls, labels: Array, nearest: Array) -> RowBounds:
+        """Return the bounds after a full pass with squared distances `nearest`."""
+        np.sqrt(np.maximum(nearest, 0.0, out=nearest), out=nearest)
+        return cls(labels, nearest[0], nearest[1])
+
+    def loosen(self, steps: Steps) -> Array:
+        """Loosen the bounds for centres that moved; return rows that may change."""
+        # Distances below their rounding are no evidence: ask for a clear margin.
+        eps = float(np.finfo(self.upper.dtype).eps)
+        noise = _ROUNDINGS * eps * steps.length
+        active = [np.empty(0, dtype=np.intp)]
+        for part in self._parts():
+            own = self.labels[part]
+            upper, lower = self.upper[part], self.lower[part]
+            upper += steps.moved[own].astype(upper.dtype)
+            lower -= steps.others[own].astype(lower.dtype)
+            np.maximum(lower, 0.0, out=lower)
+            margin = lower * lower - upper * upper
+            clear = margin > np.sqrt(eps) * lower**2 + noise
+            active.append(part.start + np.flatnonzero(~clear))
+        return np.concatenate(active)
+
+    def exemplar_candidates(
+        self, labels: Array, weights: Array | None, drift: Array
+    ) -> Array:
+        """Return the rows among which each cluster's row nearest to its centre is.
+
+        `drift` is how far each centre has moved since all bounds were distances.
+        """
+        # An upper bound exceeds its distance by at most twice the drift.
+        reach = np.full(len(drift), np.inf)
+        for part in self._parts():
+            np.minimum.at(reach, labels[part], self._own(part, labels, weights))
+        reach += 2.0 * drift
+        reach += np.sqrt(np.finfo(self.upper.dtype).eps) * reach
+        near = []
+        for part in self._parts():
+            own = self._own(part, labels, weights)
+            close = (own <= reach[labels[part]]) | np.isinf(own)
+            near.append(part.start + np.flatnonzero(close))
+        return np.concatenate(near)
+
+    def _own(self, part: slice, labels: Array, weights: Array | None) -> Array:
+        """Return upper bounds; infinite for rows of another cluster or no weight."""
+        own = self.upper[part].copy()
+        own[labels[part] != self.labels[part]] = np.inf
+        if weights is not None:
+            own[weights[part] == 0.0] = np.inf
+        return own
+
+    def _parts(self) -> Iterator[slice]:
+        for start in range(0, len(self.labels), _PART):
+            yield slice(start, start + _PART)
+
+
+@dataclass
+class Bounds(RowBounds):
+    """What is known of one restart, kept up to date from pass to pass.
 
     Attributes
     ----------
     centers : Centers
         The centres that the bounds are for.
-    labels : ndarray of shape (n,)
-    upper, lower : ndarray of shape (n,)
-        Bounds on the distances to the own and to any other centre.
     sums : ndarray of shape (k, m)
         Weighted sums of the coordinates of each cluster's rows.
     drift : ndarray of shape (k,)
@@ -41,19 +139,14 @@ class Bounds:
     """
 
     centers: Centers
-    labels: Array
-    upper: Array
-    lower: Array
     sums: Array
     drift: Array
 
     @classmethod
-    def after(
-        cls, centers: Centers, labels: Array, nearest: Array, sums: Array
-    ) -> Bounds:
-        """Return the bounds after a full pass with squared distances `nearest`."""
-        np.sqrt(np.maximum(nearest, 0.0, out=nearest), out=nearest)
-        return cls(centers, labels, nearest[0], nearest[1], sums, np.zeros(len(sums)))
+    def after(cls, centers: Centers, rows: RowBounds, sums: Array) -> Bounds:
+        """Return the bounds after a full pass."""
+        drift = np.zeros(len(sums))
+        return cls(rows.labels, rows.upper, rows.lower, centers, sums, drift)
 
     def to_arrays(self) -> dict[str, Array]:
         """Return everything as arrays by name."""
@@ -77,60 +170,14 @@ class Bounds:
             if name.startswith("center_")
         }
         own = {n: v for n, v in arrays.items() if not n.startswith("center_")}
-        return cls(Centers(**centers), **own)
+        return cls(centers=Centers(**centers), **own)
 
     def follow(self, centers: Centers) -> Array:
         """Loosen the bounds for new centres; return the rows that may change label."""
-        moved = _movements(self.centers, centers)
+        steps = Steps.between(self.centers, centers)
         self.centers = centers
-        self.drift += moved
-        # The farthest that any *other* centre has moved, for each centre.
-        others = np.zeros_like(moved)
-        if len(moved) > 1:
-            order = np.argsort(moved)
-            others[:] = moved[order[-1]]
-            others[order[-1]] = moved[order[-2]]
-        # Distances below their rounding are no evidence: ask for a clear margin.
-        eps = float(np.finfo(self.upper.dtype).eps)
-        noise = _ROUNDINGS * eps * float(centers.squared_norms.max())
-        active = []
-        for part in self._parts():
-            own = self.labels[part]
-            upper, lower = self.upper[part], self.lower[part]
-            upper += moved[own].astype(upper.dtype)
-            lower -= others[own].astype(lower.dtype)
-            np.maximum(lower, 0.0, out=lower)
-            margin = lower * lower - upper * upper
-            clear = margin > np.sqrt(eps) * lower**2 + noise
-            active.append(part.start + np.flatnonzero(~clear))
-        return np.concatenate(active)
-
-    def exemplar_candidates(self, labels: Array, weights: Array | None) -> Array:
-        """Return the rows among which each cluster's row nearest to its centre is."""
-        # An upper bound exceeds its distance by at most twice the drift.
-        reach = np.full(len(self.drift), np.inf)
-        for part in self._parts():
-            np.minimum.at(reach, labels[part], self._own(part, labels, weights))
-        reach += 2.0 * self.drift
-        reach += np.sqrt(np.finfo(self.upper.dtype).eps) * reach
-        near = []
-        for part in self._parts():
-            own = self._own(part, labels, weights)
-            close = (own <= reach[labels[part]]) | np.isinf(own)
-            near.append(part.start + np.flatnonzero(close))
-        return np.concatenate(near)
-
-    def _own(self, part: slice, labels: Array, weights: Array | None) -> Array:
-        """Return upper bounds; infinite for rows of another cluster or no weight."""
-        own = self.upper[part].copy()
-        own[labels[part] != self.labels[part]] = np.inf
-        if weights is not None:
-            own[weights[part] == 0.0] = np.inf
-        return own
-
-    def _parts(self) -> Iterator[slice]:
-        for start in range(0, len(self.labels), _PART):
-            yield slice(start, start + _PART)
+        self.drift += steps.moved
+        return self.loosen(steps)
 
 
 def _movements(before: Centers, after: Centers) -> Array:

@@ -68,12 +68,16 @@ class Assignment:
         the engine finds the means another way.
     counts : ndarray of shape (R, k)
         Weight of each cluster.
+    changed : ndarray of shape (R,), optional
+        Whether any label has changed since the pass before, from engines that keep
+        the labels out of reach.
     """
 
     labels: Array
     costs: Array
     sums: Array
     counts: Array
+    changed: Array | None = None
 
     def select(self, restarts: Sequence[int] | Array) -> Self:
         """Return the assignments of some of the restarts."""
@@ -83,6 +87,7 @@ class Assignment:
             self.costs[chosen],
             self.sums[chosen],
             self.counts[chosen],
+            None if self.changed is None else self.changed[chosen],
         )
 
 
@@ -310,9 +315,12 @@ def _record(
     )
     if previous is not None:
         result.cost_path = previous.cost_path
-        result.converged = previous.cost - cost <= tol * previous.cost or _same(
-            previous.labels, result.labels, weights
+        settled = (
+            _same(previous.labels, result.labels, weights)
+            if assignment.changed is None
+            else not assignment.changed[position]
         )
+        result.converged = previous.cost - cost <= tol * previous.cost or settled
     result.cost_path.append(cost)
     return result
 

@@ -112,6 +112,10 @@ class Workers:
             self._pool = ThreadPoolExecutor(self.n_jobs, "sketchmeans")
         return self
 
+    def __reduce__(self) -> Any:
+        """Travel to another process as the buffers of that process."""
+        return process_buffers, ()
+
     def limit(self, n_jobs: int) -> None:
         """Go on with fewer threads."""
         if n_jobs < self.n_jobs:
@@ -169,6 +173,12 @@ class Workers:
             setattr(self._buffers, name, held)
         view: Any = held[: shape[0]]
         return view
+
+
+@cache
+def process_buffers() -> Workers:
+    """Return what lends scratch arrays to tasks of other processes."""
+    return Workers(1)
 
 
 def _quietly(function: Callable[[Item], Result], item: Item) -> Result:

@@ -8,12 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from sketchmeans.blocks import BlockEngine
+from sketchmeans.blocks import BlockEngine, new_engine
 from sketchmeans.kernels import Kernel, squared_distances_among
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Centers, LloydResult, Recorder, lloyd, side_by_side
 from sketchmeans.progress import Progress
-from sketchmeans.rows import Block, Rows, block_height, spans
+from sketchmeans.rows import Block, Rows, block_height
 from sketchmeans.seeding import Distances, Seeding
 from sketchmeans.spaces import Space
 
@@ -96,7 +96,11 @@ def heats(
     weights = np.ones(len(first)) if first.weights is None else first.weights
     with progress.step("seeding"):
         seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
-    engine = BlockEngine(nested, space, schedule.budget, many_passes=bool(sizes))
+    engine = (
+        BlockEngine(nested, space, schedule.budget, many_passes=True)
+        if sizes
+        else new_engine(rows, space, schedule.budget)
+    )
     centers = engine.centers_at(seeds)
     if sizes and schedule.n_init > 1:
         centers = heat(engine.leading(sizes[0]), centers, schedule, progress)
@@ -105,7 +109,7 @@ def heats(
         half = _half(results) if size < sizes[-1] else 0
         centers = _best_centers(results, max(half, schedule.n_final))
     if sizes:
-        engine = BlockEngine(rows, space, schedule.budget)
+        engine = new_engine(rows, space, schedule.budget)
     return engine, centers
 
 
@@ -218,9 +222,8 @@ def nearest_points(rows: Rows, kernel: Kernel, points: Block) -> Array:
     columns = kernel.against(points, rows.dtype, rows.workers)
     norms = kernel.diagonal(points)
 
-    def nearest(span: tuple[int, int]) -> Array:
-        return (norms - 2.0 * columns(rows.block(*span))).argmin(axis=1)
+    def nearest(block: Block) -> Array:
+        return (norms - 2.0 * columns(block)).argmin(axis=1).astype(np.int32)
 
-    edges = spans(len(rows), block_height(rows.n_features, len(norms)))
-    labels = np.concatenate(list(rows.workers.map(nearest, edges)))
-    return labels.astype(np.int32)
+    height = block_height(rows.n_features, len(norms))
+    return np.concatenate(list(rows.map(nearest, height)))

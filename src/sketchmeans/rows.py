@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,7 @@ from scipy import sparse
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
 from sketchmeans.sources import Source, as_source
+from sketchmeans.sums import TreeSum
 
 #: Bytes of rows and kernel values that one thread works on: a few L2 caches, as
 #: small blocks pay the interpreter more often.
@@ -29,6 +32,7 @@ _MIN_HEIGHT, _MAX_HEIGHT = 64, 4096
 HELD_BYTES = 32 * 2**20
 
 Block = Any  # a 2-D ndarray or CSR matrix
+Result = TypeVar("Result")
 
 
 def float_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -60,6 +64,49 @@ def spans(n_rows: int, height: int) -> list[tuple[int, int]]:
     return [(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
 
 
+def window_height(n_rows: int, height: int) -> int:
+    """Return the rows of a window: a power of two, and some forty windows in all.
+
+    Single rows are worked on together if they are of the same window, so that what is
+    computed in a part of the rows is the same as in all of them.
+    """
+    return max(height, 1 << (n_rows // 64).bit_length())
+
+
+def windowed(
+    numbers: Array, window: int, height: int
+) -> list[tuple[int, tuple[int, int]]]:
+    """Return the groups of ascending row numbers that are worked on together.
+
+    Each is the number of its window, and the (start, stop) of at most `height` of the
+    `numbers`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> windowed(np.array([1, 2, 3, 9]), 8, 2)
+    [(0, (0, 2)), (0, (2, 3)), (1, (3, 4))]
+    """
+    if not len(numbers):
+        return []
+    last = int(numbers[-1]) // window
+    edges = np.searchsorted(numbers, np.arange(last + 2) * window).tolist()
+    return [
+        (place, (left + start, left + stop))
+        for place, (left, right) in enumerate(pairwise(edges))
+        for start, stop in spans(right - left, height)
+    ]
+
+
+def filled(parts: Iterable[Array], shape: tuple[int, ...]) -> Array:
+    """Return parts, one below the other, in an array of this shape and of float64."""
+    values, start = np.empty(shape), 0
+    for part in parts:
+        values[start : start + len(part)] = part
+        start += len(part)
+    return values
+
+
 @dataclass(frozen=True)
 class Moments:
     """Weighted mean and mean squared norm of the rows, about that mean."""
@@ -78,16 +125,30 @@ class Rows:
         The threads that work on the blocks.
     weights : ndarray of shape (n,), optional
         Non-negative; a row of weight 3 is three rows.
+    first, name : int and str
+        What errors call the first row, and the table.
+    checked : bool, default=False
+        Whether all values are known to be finite.
     """
 
     #: Bytes that the rows take beside what the user holds, and more if they are `held`.
     memory = 0
     held_memory = 0
+    #: The engine of these rows, if no blocks of them can be had here.
+    engine: Any = None
 
     def __init__(
-        self, X: Block, workers: Workers, weights: Array | None = None
+        self,
+        X: Block,
+        workers: Workers,
+        weights: Array | None = None,
+        *,
+        first: int = 0,
+        name: str = "Input X",
+        checked: bool = False,
     ) -> None:
         self.X = X
+        self.first, self.name, self.checked = first, name, checked
         self.workers = workers
         self.weights = weights
         self.n_rows, self.n_features = X.shape
@@ -120,8 +181,8 @@ class Rows:
     def block(self, start: int, stop: int) -> Block:
         """Return rows start:stop as stored, after a check that they are finite."""
         block = self.X[start:stop]
-        if self._moments is None and block.dtype.kind == "f":
-            check_finite(block, start)
+        if not self.checked:
+            check_finite(block, self.first + start, self.name)
         return block
 
     def block_weights(self, start: int, stop: int) -> Array | None:
@@ -131,9 +192,27 @@ class Rows:
     def take(self, indices: Array) -> Block:
         """Return the rows of these numbers, in memory, as stored."""
         taken = self.X[indices]
-        if self._moments is None and taken.dtype.kind == "f":
-            check_finite(taken, indices)
+        if not self.checked:
+            check_finite(taken, self.first + np.asarray(indices), self.name)
         return taken
+
+    def map(self, function: Callable[[Block], Result], height: int) -> Iterator[Result]:
+        """Yield ``function(block)`` for the blocks of all rows, in their order.
+
+        It may be run in another process, and returns what it finds.
+        """
+        return self.workers.map(
+            lambda span: function(self.block(*span)), spans(self.n_rows, height)
+        )
+
+    def map_some(
+        self, function: Callable[[Block], Result], numbers: Array, height: int
+    ) -> Iterator[Result]:
+        """Yield the same for rows of ascending numbers, some of them at a time."""
+        groups = windowed(numbers, window_height(self.n_rows, height), height)
+        return self.workers.map(
+            lambda group: function(self.take(numbers[slice(*group[1])])), groups
+        )
 
     def subset(self, indices: Array, weights: Array | None) -> Rows:
         """Return the rows of these numbers, in memory, as a source of their own."""
@@ -143,6 +222,13 @@ class Rows:
         """Return the first rows as a source of their own."""
         return Rows(self.block(0, size), self.workers, self.block_weights(0, size))
 
+    def settle(self, budget: int) -> None:
+        """Get ready for many passes, in so many bytes."""
+
+    def labels_of(self, labels: Any) -> Any:
+        """Return an engine's labels in the form that users get."""
+        return np.ascontiguousarray(labels)
+
     def survey(self) -> Moments:
         """Return the moments of the rows.
 
@@ -151,15 +237,22 @@ class Rows:
         """
         if self._moments is None:
             self._moments = self._survey()
+            self.checked = True
         return self._moments
 
     def _survey(self) -> Moments:
         shift = np.zeros(self.n_features)
         if not self.is_sparse:
             shift[:] = self.block(0, 1)[0]
-        height = block_height(self.n_features, 0)
+        return self._moments_of(self.survey_terms(shift), shift)
 
-        def sums(span: tuple[int, int]) -> tuple[Array, float]:
+    def survey_terms(self, shift: Array, first: int = 0) -> TreeSum:
+        """Return sums of the rows and of their squared norms, about `shift`.
+
+        The blocks are numbered from `first`.
+        """
+
+        def sums(span: tuple[int, int]) -> Array:
             block, weights = self.block(*span), self.block_weights(*span)
             if self.is_sparse:
                 total, squares = _sparse_sums(block, weights)
@@ -170,16 +263,18 @@ class Rows:
             if not np.isfinite(squares):  # float32 squares overflow
                 wide = np.dtype(np.float64)
                 total, squares = _dense_sums(block, weights, shift, wide, self.workers)
-            return total, squares
+            return np.append(total, squares)
 
-        total, squares = np.zeros(self.n_features), 0.0
-        for block_total, block_squares in self.workers.map(
-            sums, spans(self.n_rows, height)
-        ):
-            total += block_total
-            squares += block_squares
-        offset = total / self.total_weight
-        variance = squares / self.total_weight - float(offset @ offset)
+        edges = spans(self.n_rows, block_height(self.n_features, 0))
+        terms = TreeSum()
+        for number, term in enumerate(self.workers.map(sums, edges), first):
+            terms.add(number, term)
+        return terms
+
+    def _moments_of(self, terms: TreeSum, shift: Array) -> Moments:
+        means = terms.total() / self.total_weight
+        offset = means[:-1]
+        variance = float(means[-1]) - float(offset @ offset)
         return Moments(shift + offset, max(variance, 0.0))
 
 
@@ -239,7 +334,7 @@ class SourceRows(Rows):
 
     def _check(self, block: Block, rows: int | Array) -> None:
         """Raise where a block is not finite, and say where in which file."""
-        found = None if self._moments is not None else not_finite(block)
+        found = None if self.checked else not_finite(block)
         if found is not None:
             i, j, kind = found
             number = rows + i if isinstance(rows, int) else int(rows[i])
@@ -274,8 +369,17 @@ class _LastBlock(threading.local):
         return values.reshape(shape, order=order)
 
 
+def is_dask(X: Any) -> bool:
+    """Say whether `X` is a collection of Dask, without an import of Dask."""
+    return type(X).__module__.startswith(("dask.", "sketchmeans.distributed."))
+
+
 def as_rows(X: Block, workers: Workers, weights: Array | None = None) -> Rows:
-    """Return the row source for `X`: a table, a path or a source."""
+    """Return the row source for `X`: a table, a path, a source or a Dask table."""
+    if is_dask(X):
+        from sketchmeans.distributed import DaskRows, as_table
+
+        return DaskRows(as_table(X), workers, weights)
     source = as_source(X)
     if source is not None:
         rows = SourceRows(source, workers, weights)

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from sketchmeans.linalg import Array
-from sketchmeans.rows import check_finite
+from sketchmeans.rows import check_finite, is_dask
 from sketchmeans.sources import Source, as_source
 
 #: Packages that call one another between a user's line and a warning.
@@ -154,6 +154,8 @@ def all_or_nothing(fit: Fit) -> Fit:
 
 def checked_table(X: Any, estimator: Any = None) -> Any:
     """Return a user's table as it is stored, or the source that it is or names."""
+    if is_dask(X):
+        return _dask_table(X, estimator)
     source = as_source(X)
     if source is not None:
         return source
@@ -168,6 +170,18 @@ def checked_table(X: Any, estimator: Any = None) -> Any:
     )
 
 
+def _dask_table(X: Any, estimator: Any) -> Any:
+    if not getattr(estimator, "_takes_dask", False):
+        who = "This" if estimator is None else type(estimator).__name__
+        raise TypeError(
+            f"{who} does not take a Dask collection ({type(X).__name__}): it works on "
+            "rows in one process. NystromKMeans does."
+        )
+    from sketchmeans.distributed import as_table
+
+    return as_table(X)
+
+
 def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return a user's table as it is stored: nothing is converted as a whole.
 
@@ -175,6 +189,9 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     table has the wrong width, as NaN may well be the reason.
     """
     table = checked_table(X, estimator)
+    if is_dask(table):
+        validate_data(estimator, table.shell, reset=reset, skip_check_array=True)
+        return table
     if isinstance(table, Source):
         if not reset:
             table = table.widened(estimator.n_features_in_)

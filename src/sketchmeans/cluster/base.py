@@ -16,7 +16,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.blocks import BlockEngine
+from sketchmeans.blocks import BlockEngine, new_engine
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers, LloydResult
 from sketchmeans.parallel import Workers
@@ -60,6 +60,9 @@ class Clusterer(
     BaseEstimator,
 ):
     """k-means in some space: parameters in common, and everything after the fit."""
+
+    #: Whether rows may be a Dask collection.
+    _takes_dask = False
 
     #: Restarts when ``n_init="auto"``.
     _auto_restarts: int
@@ -134,7 +137,7 @@ class Clusterer(
 
         `limit` is the parameter that bounds the passes of the last stage.
         """
-        self.labels_ = np.ascontiguousarray(result.labels)
+        self.labels_ = rows.labels_of(result.labels)
         self.cost_ = result.cost
         self.inertia_ = result.cost * rows.total_weight
         self.cost_path_ = np.array(result.cost_path)
@@ -197,8 +200,7 @@ class Clusterer(
         """
         with Workers(self.n_jobs) as workers:
             engine = self._new_rows(X, workers)
-            distances = [np.sqrt(d) for d in engine.distances(self._centers())]
-        return np.concatenate(distances).astype(engine.rows.dtype, copy=False)
+            return engine.all_distances(self._centers())
 
     def cost(self, X: Any, sample_weight: Any = None) -> float:
         """Return ``W(C, μ_X)``: the mean squared distance of rows to their centre.
@@ -218,20 +220,19 @@ class Clusterer(
 
     def _total_cost(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         with Workers(self.n_jobs) as workers:
-            engine = self._new_rows(X, workers)
-            nearest = np.concatenate(
-                [d.min(axis=1) for d in engine.distances(self._centers())]
-            )
-        weights = check_weights(sample_weight, len(nearest))
-        if weights is None:
-            return float(nearest.sum()), float(len(nearest))
-        return float(weights @ nearest), float(weights.sum())
+            engine = self._new_rows(X, workers, sample_weight)
+            return engine.total_cost(self._centers()), engine.rows.total_weight
 
-    def _new_rows(self, X: Any, workers: Workers) -> BlockEngine:
+    def _new_rows(
+        self, X: Any, workers: Workers, sample_weight: Any = None
+    ) -> BlockEngine:
         check_is_fitted(self, "cluster_sizes_")
         X = validated(self, X, reset=False)
-        rows = self._view(as_rows(X, workers))
-        return BlockEngine(rows, self._space(rows))
+        weights = None
+        if sample_weight is not None:  # a Dask dataframe would have to be counted
+            weights = check_weights(sample_weight, X.shape[0])
+        rows = self._view(as_rows(X, workers, weights))
+        return new_engine(rows, self._space(rows))
 
     def _view(self, rows: Rows) -> Rows:
         """Return rows in the form in which they were clustered."""

@@ -12,8 +12,9 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
 from sketchmeans.bandwidth import Gamma
-from sketchmeans.blocks import BlockEngine
+from sketchmeans.blocks import BlockEngine, new_engine
 from sketchmeans.cluster.kernel import KernelClusterer
+from sketchmeans.cluster.remote import check_no_reducer, check_possible
 from sketchmeans.cluster.resume import opened_record, remembered, seed_of
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.labels import check_labels_path, written_labels
@@ -39,7 +40,7 @@ from sketchmeans.progressive import (
     subsample_sizes,
 )
 from sketchmeans.reduction import ReducedRows, as_reducer, reduced
-from sketchmeans.rows import Block, Rows, as_rows
+from sketchmeans.rows import HELD_BYTES, Block, Rows, as_rows, is_dask
 from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import LandmarkSpace, given_matrix
 from sketchmeans.start import Start, read_start
@@ -119,7 +120,8 @@ class NystromKMeans(KernelClusterer):
         once.  "full" does everything on all rows.
     max_memory : int, str or None, default=None
         Bytes, or a string such as "2GB", that the fit may use beyond its input; None
-        is half of what is free.  It never changes the result.
+        is half of what is free.  It never changes the result.  On a Dask cluster it
+        is for the client; workers keep what fits in half of their free memory.
     n_jobs : int or None, default=None
         Threads; None is every core that the process may use, 1 in a joblib worker.
         It never changes the result.
@@ -130,7 +132,7 @@ class NystromKMeans(KernelClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
-        Cluster of each row.
+        Cluster of each row; a lazy Dask array after a fit on a Dask collection.
     cost_ : float
         ``W``, the mean squared distance in feature space.
     inertia_ : float
@@ -181,6 +183,8 @@ class NystromKMeans(KernelClusterer):
     >>> sorted(model.cluster_sizes_)
     [np.float64(1500.0), np.float64(1500.0)]
     """
+
+    _takes_dask = True
 
     #: Side by side, and dropped early, they cost little more than one.
     _auto_restarts = 12
@@ -243,8 +247,9 @@ class NystromKMeans(KernelClusterer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
-            With ``kernel="precomputed"``: the n × n kernel matrix.
+        X : array-like, sparse matrix, path, `Source` or Dask collection, shape (n, d)
+            With ``kernel="precomputed"``: the n × n kernel matrix.  A Dask array or
+            dataframe stays on its workers, which make the passes over all rows.
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 counts as three rows.
@@ -257,10 +262,12 @@ class NystromKMeans(KernelClusterer):
             A .npy file for the labels, which replaces one of that name when the fit is
             done; ``labels_`` is then a read-only memory map of it.
         """
+        check_possible(self, X, checkpoint, labels_out)
         check_labels_path(labels_out)
         self._check_params()
         with Workers(self.n_jobs) as workers:
             original = self._training_rows(X, sample_weight, workers)
+            original.settle(memory_budget(self.max_memory))
             record = opened_record(self, checkpoint, original)
             generator = as_generator(seed_of(self, record))
             kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = (
@@ -273,7 +280,10 @@ class NystromKMeans(KernelClusterer):
                 rows = original
                 if reducer is not None:
                     names = getattr(self, "feature_names_in_", None)
-                    rows = reduced(reducer, original, names)
+                    view = reduced(reducer, original, names)
+                    if view.held_memory <= HELD_BYTES:  # the data alone decide
+                        view.hold()
+                    rows = view
                 kernel = self._resolved_kernel(rows, kernel_rng)
             with progress.step("landmarks"):
                 landmarks, path = remembered(
@@ -299,7 +309,7 @@ class NystromKMeans(KernelClusterer):
                 schedule = replace(schedule, recorder=record)
                 rank = space.inverse.rank
             if isinstance(start, Start):
-                engine = BlockEngine(rows, space, schedule.budget)
+                engine = new_engine(rows, space, schedule.budget)
                 centers = _given_centers(engine, start, kernel, self.n_clusters)
             else:
                 engine, centers = heats(
@@ -348,6 +358,11 @@ class NystromKMeans(KernelClusterer):
         y : ignored
         sample_weight : array-like of shape (n,), optional
         """
+        if is_dask(X):
+            raise TypeError(
+                "partial_fit does not take a Dask collection, which fit goes through "
+                "as a whole. Give one partition at a time, computed."
+            )
         if not hasattr(self, "dual_coef_"):
             return self.fit(X, sample_weight=sample_weight)
         return self._take_in(X, sample_weight)
@@ -401,6 +416,7 @@ class NystromKMeans(KernelClusterer):
         return as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs)
 
     def _view(self, rows: Rows) -> Rows:
+        check_no_reducer(self.reducer_, rows)
         return rows if self.reducer_ is None else ReducedRows(rows, self.reducer_)
 
     def _check_params(self) -> None:
@@ -497,10 +513,15 @@ def _memory_need(
     m, d = space.n_coordinates, rows.n_features
     seeded = sample or len(rows)
     algebra = 3 * m * m * 8  # k(Z, Z), its copy in the solver, the eigenvectors
-    sums = 4 * restarts * k * m * 8
+    # Sums of four passes, and the partial sums of a tree over all blocks.
+    levels = (len(rows) // space.height).bit_length() + 1
+    sums = (4 * restarts + levels * (1 if sample else restarts)) * k * m * 8
     # Labels of three passes and the two nearest distances of every row, and the
     # numbers of the rows to look at again.
-    labels = len(rows) * (16 + 2 * rows.dtype.itemsize) + seeded * restarts * 12
+    labels = len(rows) * (16 + 2 * rows.dtype.itemsize)
+    if rows.engine is not None:  # of another process
+        labels = len(rows) * (0 if rows.weights is None else 8)
+    labels += seeded * restarts * 12
     seeding = seeded * (2 * restarts + 2) * 8
     return int(
         FIXED_NEED

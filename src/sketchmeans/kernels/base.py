@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sketchmeans.bandwidth import resolve_gamma
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, block_height, float_type, spans
+from sketchmeans.rows import Block, Rows, block_height, filled, float_type
 
 
 class Columns(Protocol):
@@ -82,15 +82,8 @@ class Kernel(BaseEstimator):
 
         def values(numbers: Array) -> Array:
             columns = self.against(self.points(rows, numbers), rows.dtype, rows.workers)
-            result = np.empty((len(rows), len(numbers)))
-
-            def fill(span: tuple[int, int]) -> None:
-                result[slice(*span)] = columns(rows.block(*span))
-
-            edges = spans(len(rows), block_height(rows.n_features, len(numbers)))
-            for _ in rows.workers.map(fill, edges):
-                pass
-            return result
+            height = block_height(rows.n_features, len(numbers))
+            return filled(rows.map(columns, height), (len(rows), len(numbers)))
 
         return values
 
@@ -98,10 +91,8 @@ class Kernel(BaseEstimator):
         """Return ``k(x, x)`` for all rows of a source, in float64."""
         if self.constant_diagonal is not None:
             return np.full(len(rows), self.constant_diagonal)
-        edges = spans(len(rows), block_height(rows.n_features, 0))
-        return np.concatenate(
-            list(rows.workers.map(lambda span: self.diagonal(rows.block(*span)), edges))
-        )
+        height = block_height(rows.n_features, 0)
+        return np.concatenate(list(rows.map(self.diagonal, height)))
 
     #: The distance that sets the bandwidth: "sqeuclidean", "cityblock" or None.
     _distance: str | None = None

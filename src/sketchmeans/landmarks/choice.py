@@ -44,6 +44,17 @@ SELECTORS: dict[str, Callable[[], LandmarkSelector]] = {
 }
 
 
+#: Those that look at all rows with functions of single blocks, or not at all.
+_ON_CLUSTERS = (
+    Uniform,
+    Diagonal,
+    ColumnNorm,
+    RidgeLeverage,
+    BottomUp,
+    KernelKMeansPlusPlus,
+)
+
+
 def as_selector(landmarks: str | LandmarkSelector) -> LandmarkSelector:
     """Return the selector that a user's `landmarks` stands for."""
     selector = _known_selector(landmarks)
@@ -85,6 +96,7 @@ def chosen_landmarks(
     """
     if is_selector(landmarks):
         selector = as_selector(landmarks)
+        _check_reach(selector, rows)
         size = auto() if is_auto(n_landmarks) else int(n_landmarks)
         if size > len(rows):
             raise ValueError(f"n_landmarks={size} should be <= n_samples={len(rows)}.")
@@ -96,6 +108,19 @@ def chosen_landmarks(
             f"landmarks, {len(given)}."
         )
     return given
+
+
+def _check_reach(selector: LandmarkSelector, rows: Rows) -> None:
+    """Raise where a selector of ours would fetch all rows from a cluster."""
+    if rows.engine is None or type(selector) not in SELECTORS.values():
+        return
+    refines = isinstance(selector, KernelKMeansPlusPlus) and selector.refine
+    if refines or type(selector) not in _ON_CLUSTERS:
+        known = [name for name, kind in SELECTORS.items() if kind in _ON_CLUSTERS]
+        raise ValueError(
+            f"landmarks={selector!r} does not work on a Dask collection; of the names, "
+            f"{known} do, and given points or row numbers."
+        )
 
 
 def select_landmarks(

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import Landmarks, draw_landmarks, row_weights
 from sketchmeans.linalg import Array
-from sketchmeans.rows import Rows, block_height, spans
+from sketchmeans.rows import Block, Rows, block_height, filled
 from sketchmeans.validation import check_integer
 
 
@@ -100,20 +100,17 @@ def squared_column_norms(
     scale = float(diagonal.max()) or 1.0
     values_of = kernel.against(kernel.points(rows, columns), rows.dtype, rows.workers)
     shares = (weights / weights.sum()).astype(rows.dtype)
-    norms = np.empty(len(rows))
+    kind, buffer = rows.dtype, rows.workers.buffer
 
-    def fill(span: tuple[int, int]) -> None:
-        shape = (span[1] - span[0], len(columns))
-        values = values_of(
-            rows.block(*span), rows.workers.buffer("columns", shape, rows.dtype)
-        )
-        values /= rows.dtype.type(scale)
+    def norms_of(block: Block) -> Array:
+        out = buffer("columns", (block.shape[0], len(columns)), kind)
+        values = values_of(block, out)
+        values /= kind.type(scale)
         np.square(values, out=values)
-        norms[slice(*span)] = values @ shares
+        return values @ shares
 
-    edges = spans(len(rows), block_height(rows.n_features, len(columns)))
-    for _ in rows.workers.map(fill, edges):
-        pass
+    height = block_height(rows.n_features, len(columns))
+    norms = filled(rows.map(norms_of, height), (len(rows),))
     return norms * (scale**2 * float(weights.sum()))
 
 

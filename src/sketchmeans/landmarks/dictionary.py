@@ -21,7 +21,7 @@ from sketchmeans.kernels import Columns, Kernel
 from sketchmeans.landmarks.base import row_weights
 from sketchmeans.landmarks.draws import value_type
 from sketchmeans.linalg import Array, relative_cut
-from sketchmeans.rows import Block, Rows, block_height, spans
+from sketchmeans.rows import Block, Rows, block_height, filled, spans
 
 
 @dataclass(frozen=True)
@@ -111,18 +111,15 @@ class WeightedKernel:
         """
         rows = self.rows
         project = self._projection(indices, root)
-        norms = np.empty(len(rows) if among is None else len(among))
 
-        def fill(span: tuple[int, int]) -> None:
-            block = (
-                rows.block(*span) if among is None else rows.take(among[slice(*span)])
-            )
+        def norms(block: Block) -> Array:
             projected = project(block)
-            norms[slice(*span)] = np.einsum("ij,ij->i", projected, projected)
+            return np.einsum("ij,ij->i", projected, projected)
 
-        for _ in rows.workers.map(fill, self._spans(len(norms), root)):
-            pass
-        return norms
+        height = block_height(rows.n_features, sum(root.shape))
+        if among is None:
+            return filled(rows.map(norms, height), (len(rows),))
+        return filled(rows.map_some(norms, among, height), (len(among),))
 
     def _columns(self, indices: Array, dtype: np.dtype[Any]) -> Columns:
         points = self.kernel.points(self.rows, indices)

@@ -18,7 +18,7 @@ from sketchmeans.landmarks.draws import (
     value_type,
 )
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array, check_no_overflow
-from sketchmeans.rows import Block, Rows, block_height, spans
+from sketchmeans.rows import Block, Rows, block_height
 from sketchmeans.spaces import InputSpace
 from sketchmeans.validation import check_flag, check_integer, check_number
 
@@ -130,20 +130,23 @@ class FeatureSpace:
         """
         rows, m = self.rows, points.shape[0]
         columns = self.kernel.against(points, np.float64, rows.workers)
+        buffer = rows.workers.buffer
 
-        def measure(span: tuple[int, int]) -> Array:
-            out = rows.workers.buffer("to points", (span[1] - span[0], m), np.float64)
-            partial = columns(rows.block(*span), out)
+        def measure(block: Block) -> tuple[Array, Array]:
+            out = buffer("to points", (block.shape[0], m), np.float64)
+            partial = columns(block, out)
             partial *= -2.0
             partial += diagonal
             closest = partial.argmin(axis=1)
-            own = self.diagonal[slice(*span)]
-            return self._cleaned(
-                partial[np.arange(len(own)), closest] + own, own + diagonal[closest]
-            )
+            return partial[np.arange(len(closest)), closest], diagonal[closest]
 
-        edges = spans(len(rows), block_height(rows.n_features, m))
-        return np.concatenate(list(rows.workers.map(measure, edges)))
+        distances, start = np.empty(len(rows)), 0
+        for nearest, lengths in rows.map(measure, block_height(rows.n_features, m)):
+            part = slice(start, start + len(nearest))
+            own = self.diagonal[part]
+            distances[part] = self._cleaned(nearest + own, own + lengths)
+            start = part.stop
+        return distances
 
     def potential(self, points: Block) -> float:
         """Return ``φ(Z)`` of points of the input space."""

@@ -1,0 +1,43 @@
+"""What a fit on a Dask cluster cannot do, told before it starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sketchmeans.rows import Rows, is_dask
+
+
+def check_possible(estimator: Any, X: Any, checkpoint: Any, labels_out: Any) -> None:
+    """Raise where a Dask collection is fitted with what only one process can do."""
+    if not is_dask(X):
+        return
+    if checkpoint is not None:
+        raise ValueError(
+            f"checkpoint={checkpoint!r} should be None with a Dask collection: all "
+            "results are on the workers, and Dask makes up for those that fail."
+        )
+    if labels_out is not None:
+        raise ValueError(
+            f"labels_out={labels_out!r} should be None with a Dask collection: labels_ "
+            "is a lazy Dask array, which can be written with its own to_zarr or "
+            "to_npy_stack."
+        )
+    if estimator.reducer is not None:
+        raise ValueError(
+            f"reducer={estimator.reducer!r} should be None with a Dask collection. Fit "
+            "the reducer on a sample and give X.map_blocks(reducer.transform)."
+        )
+    if estimator.__sklearn_tags__().input_tags.pairwise:
+        raise ValueError(
+            "kernel='precomputed' does not take a Dask collection: a kernel matrix has "
+            "a column for each row. Give the rows and the name of the kernel."
+        )
+
+
+def check_no_reducer(reducer: Any, rows: Rows) -> None:
+    """Raise where rows on a cluster would have to be reduced."""
+    if reducer is not None and rows.engine is not None:
+        raise ValueError(
+            f"A model with reducer={reducer!r} does not take a Dask collection. Give "
+            "X.map_blocks(model.predict)."
+        )

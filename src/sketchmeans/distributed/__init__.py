@@ -1,0 +1,11 @@
+"""Rows on a Dask cluster: the same fit, with full passes made where the rows are.
+
+Partitions stay on the workers, which run the block function of the local engine on
+them.  What travels is landmarks and coefficients one way, and sums over clusters, added
+up along a tree, the other.
+"""
+
+from sketchmeans.distributed.rows import DaskRows
+from sketchmeans.distributed.table import DaskTable, as_table
+
+__all__ = ["DaskRows", "DaskTable", "as_table"]

@@ -1,0 +1,202 @@
+"""Dask arrays and dataframes as partitions of rows."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.delayed import Delayed
+from scipy import sparse
+
+from sketchmeans.distributed.running import Node, kept, results, task
+from sketchmeans.rows import Block
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The partition of some rows that has any, and the number of its first row."""
+
+    rows: Node
+    start: int
+    length: int
+
+
+class DaskTable:
+    """A Dask array or dataframe, cut into partitions of whole rows.
+
+    Parameters
+    ----------
+    collection : Dask collection
+        Its parts are arrays, CSR matrices or pandas DataFrames of whole rows.
+    lengths : list of int or None
+        Rows of each part; None where Dask does not know them.
+    dtype : dtype
+    shell : array or DataFrame
+        A table without rows that has the width and names of this one.
+    """
+
+    def __init__(
+        self,
+        collection: Any,
+        lengths: list[int] | None,
+        dtype: np.dtype[Any],
+        shell: Any,
+    ) -> None:
+        delayed = np.ravel(collection.to_delayed()).tolist()
+        graph = dict(delayed[0].__dask_graph__()) if delayed else {}
+        if isinstance(collection, da.Array):
+            # What is persisted is left out when an array is optimized.
+            graph = {**collection.__dask_graph__(), **graph}
+        self.parts = [Node(part.key, graph=graph) for part in delayed]
+        self.known_lengths = lengths
+        self.dtype = dtype
+        self.shell = shell
+        self.n_features = int(shell.shape[1])
+
+    def delayed(self) -> list[Delayed]:
+        """Return the parts as Dask's own tasks."""
+        return [Delayed(part.key, part.graph) for part in self.parts]
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """The rows of each part; counted, in one pass, where Dask does not know."""
+        if self.known_lengths is not None:
+            return self.known_lengths
+        return [int(n) for n in results([task(_length, part) for part in self.parts])]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and features."""
+        return sum(self.lengths), self.n_features
+
+    @cached_property
+    def partitions(self) -> list[Partition]:
+        """The parts that have rows."""
+        starts = np.cumsum([0, *self.lengths]).tolist()
+        return [
+            Partition(part, start, length)
+            for part, start, length in zip(
+                self.parts, starts, self.lengths, strict=False
+            )
+            if length
+        ]
+
+    @cached_property
+    def _sample(self) -> tuple[bool, float]:
+        """Whether the first partition is sparse, and the bytes of its rows."""
+        found: tuple[bool, float] = results(
+            [task(_described, self.partitions[0].rows)]
+        )[0]
+        return found
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the partitions are CSR matrices."""
+        return self._sample[0]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all rows, about."""
+        return int(self.shape[0] * self._sample[1])
+
+    def keep(self) -> None:
+        """Keep the rows where they are computed; where they are already, so be it."""
+        found = self.partitions
+        nodes = kept([part.rows for part in found])
+        self.partitions = [
+            replace(part, rows=node) for part, node in zip(found, nodes, strict=True)
+        ]
+
+
+def as_table(X: Any) -> DaskTable:
+    """Return a Dask array or dataframe as a table, if it is one of numbers."""
+    if isinstance(X, DaskTable):
+        return X
+    if isinstance(X, da.Array):
+        table = _from_array(X)
+    elif _is_frame(X):
+        table = _from_frame(X)
+    else:
+        raise TypeError(
+            f"X of type {type(X).__module__}.{type(X).__name__} should be a Dask array "
+            "or a Dask dataframe."
+        )
+    if not table.n_features:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is "
+            "required."
+        )
+    return table
+
+
+def _is_frame(X: Any) -> bool:
+    # Its import takes seconds, and who has a dataframe has made it.
+    frames = sys.modules.get("dask.dataframe")
+    return frames is not None and isinstance(X, frames.DataFrame)
+
+
+def _from_array(X: Any) -> DaskTable:
+    if X.ndim != 2:
+        raise ValueError(
+            f"X of shape {X.shape} should be a table of two dimensions: rows and "
+            "features."
+        )
+    if np.isnan(X.shape[1]):
+        raise ValueError(
+            f"X of shape {X.shape} should have a known number of features: call "
+            "X.compute_chunk_sizes() first."
+        )
+    _check_numeric(X.dtype, "X")
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    lengths = None if np.isnan(X.shape[0]) else [int(n) for n in X.chunks[0]]
+    shell = np.empty((0, int(X.shape[1])))
+    return DaskTable(X, lengths, X.dtype, shell)
+
+
+def _from_frame(X: Any) -> DaskTable:
+    kinds = []
+    for name, kind in X.dtypes.items():
+        # Types of pandas for numbers that may be missing have a NumPy counterpart.
+        numpy_kind = getattr(kind, "numpy_dtype", kind)
+        if not isinstance(numpy_kind, np.dtype):
+            raise ValueError(
+                f"Column {name!r} of X has the type {kind}; it should be numeric."
+            )
+        _check_numeric(numpy_kind, f"Column {name!r} of X")
+        kinds.append(numpy_kind if numpy_kind is kind else np.dtype(np.float64))
+    dtype = np.result_type(*kinds) if kinds else np.dtype(float)
+    return DaskTable(X, None, dtype, X._meta)
+
+
+def _check_numeric(dtype: Any, what: str) -> None:
+    if np.dtype(dtype).kind not in "biuf":
+        raise ValueError(f"{what} has the type {dtype}; it should be numeric.")
+
+
+def as_block(part: Any, dtype: np.dtype[Any]) -> Block:
+    """Return a partition as a block of rows, in the process that holds it."""
+    if sparse.issparse(part):
+        return sparse.csr_array(part)
+    if hasattr(part, "to_numpy"):  # missing values become NaN, which is found later
+        return part.to_numpy(dtype=dtype)
+    return np.asarray(part)
+
+
+def _length(part: Any) -> int:
+    return int(part.shape[0])
+
+
+def _described(part: Any) -> tuple[bool, float]:
+    """Return whether a partition is sparse, and the bytes of a row."""
+    if sparse.issparse(part):
+        rows = sparse.csr_array(part)
+        size = rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes
+        return True, size / rows.shape[0]
+    if hasattr(part, "memory_usage"):
+        return False, part.memory_usage(deep=True).sum() / len(part)
+    return False, part.nbytes / len(part)
