@@ -27,6 +27,10 @@ from sketchmeans.linalg import (
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, spans
 
+#: Systems of many landmarks are shared out among the threads, in parts of so many
+#: right-hand sides at least; the parts follow from the number of these alone.
+_MANY_LANDMARKS, _LEAST_SIDES, _PARTS = 512, 32, 8
+
 #: Rows are shifted when their mean is this many squared spreads from the origin.
 _FAR = 100.0
 
@@ -120,7 +124,14 @@ class LandmarkSpace:
         return self.kernel.diagonal(block)
 
     def coefficients(self, means: Array) -> Array:
-        return self.inverse.solve(np.asarray(means, dtype=np.float64).T)
+        sides = np.asarray(means, dtype=np.float64).T
+        if self.n_coordinates < _MANY_LANDMARKS:
+            return self.inverse.solve(sides)
+        width = max(_LEAST_SIDES, -(-len(means) // _PARTS))
+        parts = [sides[:, slice(*span)] for span in spans(len(means), width)]
+        return np.concatenate(
+            list(self._workers.map(self.inverse.solve, parts)), axis=1
+        )
 
 
 class InputSpace:

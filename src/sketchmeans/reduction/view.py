@@ -14,7 +14,7 @@ from sketchmeans.rows import Block, Rows, block_height, spans
 class ReducedRows(Rows):
     """A lazy view: the features of a row are computed when it is read.
 
-    The same as the rows of a Pipeline, but never held as a whole.
+    The same as the rows of a Pipeline, but held as a whole only when asked to.
 
     Parameters
     ----------
@@ -29,15 +29,26 @@ class ReducedRows(Rows):
         super().__init__(probe, source.workers, source.weights)
         self.n_rows = source.n_rows
         self.memory = source.memory
+        self.held_memory = self.n_rows * self.n_features * self.dtype.itemsize
+        self._held: Rows | None = None
 
     def thread_memory(self, height: int) -> int:
         return self.source.thread_memory(height)
 
     def block(self, start: int, stop: int) -> Block:
+        if self._held is not None:
+            return self._held.block(start, stop)
         return self._reduce(self.source.block(start, stop))
 
     def take(self, indices: Array) -> Block:
+        if self._held is not None:
+            return self._held.take(indices)
         return self._reduce(self.source.take(indices))
+
+    def hold(self) -> None:
+        """Compute all features once, for many passes."""
+        self._held = self.held()
+        self.memory += self.held_memory
 
     def held(self) -> Rows:
         """Return all rows in memory, as a source of their own."""
