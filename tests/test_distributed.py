@@ -599,9 +599,7 @@ def test_models_of_reduced_rows_say_what_to_do(X):
     model = _model(reducer="sign").fit(X[:3000])
     with pytest.raises(ValueError, match=r"Give\s+X.map_blocks\(model.predict\)"):
         model.predict(_chunked(X))
-    # Not in threads: local predictions in two threads at once leave BLAS at one thread
-    # (with or without Dask), which later tests of this process would notice.
-    with dask.config.set(scheduler="synchronous"):
+    with dask.config.set(scheduler="threads"):
         labels = _chunked(X).map_blocks(model.predict, drop_axis=1, dtype=np.int32)
         np.testing.assert_array_equal(labels.compute(), model.predict(X))
 

@@ -1,6 +1,7 @@
 """Threads change the time and nothing else."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
@@ -286,6 +287,17 @@ def test_overlapping_workers_restore_blas(two_blas_threads):
     second.__exit__(None, None, None)
     assert _blas_threads() == two_blas_threads
     assert still_limited == {1}  # else the second fit's bits would depend on the first
+
+
+def test_blas_is_restored_by_another_thread_than_limited_it(two_blas_threads):
+    # threadpoolctl lets one thread at a time set limits, and ignores all others.
+    first, second = Workers(1), Workers(1)
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(first.__enter__).result()
+        with second:
+            thread.submit(first.__exit__, None, None, None).result()
+            assert set(_blas_threads().values()) == {1}
+        assert _blas_threads() == two_blas_threads
 
 
 @pytest.mark.parametrize("estimator", [KernelKMeans, NystromKMeans])

@@ -19,7 +19,7 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 from joblib.parallel import get_active_backend
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from sketchmeans.linalg import Array
 
@@ -54,27 +54,46 @@ def _controller() -> ThreadpoolController:
 class _OneBlasThread:
     """One BLAS thread while any `Workers` are at work, in whatever thread.
 
-    The last to leave restores the limit that the first one found; limits that nest
+    The last to leave restores the limits that the first one found; limits that nest
     would restore one another's when two fits overlap.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._limit: Any = None
+        self._found: list[tuple[Any, int]] = []
 
     def enter(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._limit = _controller().limit(limits=1, user_api="blas")
-                self._limit.__enter__()
+                self._found = [
+                    (library, library.num_threads)
+                    for library in _controller().lib_controllers
+                    if library.user_api == "blas"
+                ]
+                _limit_blas([(library, 1) for library, _ in self._found])
             self._users += 1
 
     def leave(self) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                self._limit.__exit__(None, None, None)
+                _limit_blas(self._found)
+
+
+def _limit_blas(limits: list[tuple[Any, int]]) -> None:
+    """Set the number of threads of BLAS libraries, for the whole process.
+
+    threadpoolctl heeds only the thread that set them first, without a word to others;
+    but the last fit to end may run in another thread than the first to begin.
+    """
+    release = getattr(OpenBLASController, "clear_controlling_thread", None)
+    for library, n_threads in limits:
+        if release is not None:  # threadpoolctl 3.8 and later
+            release(force=True)
+        library.set_num_threads(n_threads)
+    if release is not None:
+        release(force=True)
 
 
 _one_blas_thread = _OneBlasThread()
