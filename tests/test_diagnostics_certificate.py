@@ -158,13 +158,62 @@ def test_rounding_in_float32_is_allowed_for(digits):
     assert 0.99 * exact < wide.lower_bound <= exact
 
 
+def smooth_rows(kind, d, dtype, n=800):
+    """Return rows whose kernel matrix is of low rank, up to rounding."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    if kind == "tight":
+        X = rng.normal(size=(8, d))[rng.integers(8, size=n)] + 1e-2 * X
+    return X.astype(dtype)
+
+
+def bound_of(X, gamma, m, k):
+    with Workers(1) as workers:
+        kernel = as_kernel("rbf", gamma=gamma)
+        moments, _ = kernel_moments(as_rows(X, workers), kernel, X[:m])
+    return moments.lower_bound(k) / len(X)
+
+
+@pytest.mark.parametrize(
+    ("kind", "d", "gamma", "k"),
+    [
+        ("blob", 2, 1e-3, 4),
+        ("blob", 2, 0.01, 4),
+        ("blob", 2, 0.1, 4),
+        ("blob", 4, 1e-3, 12),
+        ("tight", 4, 1.0, 9),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_rounding_of_sums_does_not_lift_the_bound(kind, d, gamma, k, dtype):
+    X = smooth_rows(kind, d, dtype)
+    K = pairwise_kernels(X.astype(np.float64), metric="rbf", gamma=gamma)
+    exact = spectral_bound(K, k)
+    bounds = [bound_of(X, gamma, m, k) for m in (60, 120, 300)]
+    # The dense one has some digits of its own: the trace of K is one a row.
+    assert max(bounds) <= exact * (1.0 + 1e-9) + 1e-13
+
+
+@pytest.mark.parametrize(
+    ("dtype", "gamma"), [("float32", 0.1), ("float64", 0.1), ("float64", 0.01)]
+)
+def test_a_cut_far_above_the_noise_raises_the_bound(dtype, gamma, monkeypatch):
+    X = smooth_rows("blob", 3, dtype)
+    bound = bound_of(X, gamma, 300, 4)
+    name = "sketchmeans.diagnostics.spectral_bounds._CUT_MARGIN"
+    monkeypatch.setattr(name, dict.fromkeys(_CUT_MARGIN, 1.0))
+    assert bound > 1.001 * bound_of(X, gamma, 300, 4)
+
+
 def test_the_allowance_covers_the_rounding_of_kernel_values(digits):
     with Workers(1) as workers:
         rows, kernel = as_rows(digits, workers), as_kernel("rbf", gamma=1e-3)
         Z = digits[::20]
         moments, _ = kernel_moments(rows, kernel, Z)
         gram = landmark_matrix(kernel, Z, workers)
-        inverse = pseudo_inverse(gram, dtype=np.float32, margin=_CUT_MARGIN)
+        inverse = pseudo_inverse(
+            gram, dtype=np.float32, margin=_CUT_MARGIN[np.dtype("f4")]
+        )
         narrow, wide = (
             kernel.against(Z, dtype, workers)(digits) for dtype in ("f4", "f8")
         )
@@ -172,7 +221,8 @@ def test_the_allowance_covers_the_rounding_of_kernel_values(digits):
     assert 0.0 < error <= moments.rounding
     # What is allowed for is taken off the root of the bound.
     least = float(tails(moments.matrix, [10])[0])
-    taken_off = (np.sqrt(least) - moments.rounding) ** 2
+    assert moments.noise > 0.0
+    taken_off = (np.sqrt(least - moments.noise) - moments.rounding) ** 2
     assert moments.lower_bound(10) == pytest.approx(taken_off, rel=1e-9)
     assert Moments(moments.matrix, np.sqrt(least) + 1.0, 0.0).lower_bound(10) == 0.0
 

@@ -104,12 +104,14 @@ def certificate(
     K.  Weights enter as ``D^½KD^½``, with √w in place of 1.
 
     **method="nystrom"**: with the Nyström approximation K̃ in place of K, as
-    ``K − K̃ ⪰ 0``.  Certain, up to rounding: the products of a block of rows are in
-    their float type and added up in float64, eigen-directions of ``k(Z, Z)`` that
+    ``K − K̃ ⪰ 0``.  Certain, up to rounding: kernel values are in the float type of the
+    rows, the sums of their products in float64, eigen-directions of ``k(Z, Z)`` that
     drown in rounding are left out (which only lowers the bound), and what rounding may
-    have added is taken off:
-    16 roundings of each kernel value, carried through ``k(Z, Z)^{-1/2}``.  It rises as
-    landmarks are added to a set.  One pass of n·m·(d + m).
+    have added is taken off.  That is, with ``R Rᵀ = k(Z, Z)⁺``, ε the rounding of the
+    rows' type and s = max k(x, x): 16εs‖R‖√n off the root of the bound for the kernel
+    values, and before that 16·2⁻⁵²·s²‖R‖²n off the bound for the sums; both suppose
+    that roundings do not conspire.  It rises as landmarks are added to a set.  One pass
+    of n·m·(d + m).
 
     **method="subsample"**: for rows S drawn at random with replacement,
     ``E W_opt(S) ≤ W_opt``, because the best centres of all rows are some centres for S.

@@ -18,11 +18,13 @@ from sketchmeans.lloyd import Centers
 from sketchmeans.rows import Block, Rows, block_height, spans
 from sketchmeans.spaces import given_matrix, landmark_matrix
 
-#: Roundings of a kernel value that the certificate allows for.
+#: Roundings of a kernel value, or of a sum of products, that are allowed for.
 _ROUNDINGS = 16.0
-#: The sums of products are divided by eigenvalues, not by their roots as features are:
-#: the cut is this many times that of a pseudo-inverse.
-_CUT_MARGIN = 8.0
+#: Eigenvalues of ``k(Z, Z)`` are cut at this many times the noise in them.  In float32
+#: smaller ones would lower the bound by their rounding more than they raise it.  In
+#: float64 the sums have no more digits than the values; they are divided by the
+#: eigenvalues, so these must be far above the noise.
+_CUT_MARGIN = {np.dtype(np.float32): 8.0, np.dtype(np.float64): 2.0**20}
 #: Up to this size all eigenvalues are computed, above it a few by Lanczos.
 _DENSE = 600
 #: Relative precision of Lanczos, which is taken off the bound.
@@ -42,12 +44,15 @@ class Moments:
     residual : float
         ``tr(D(K − K̃))``.
     n_landmarks : int or None
+    noise : float
+        Bound on what the rounding of the sums in `matrix` adds to the bound.
     """
 
     matrix: Array
     rounding: float
     residual: float
     n_landmarks: int | None = None
+    noise: float = 0.0
 
     def lower_bound(self, k: int) -> float:
         """Return a lower bound on ``Σ_i w_i ‖φ(x_i) − c(x_i)‖²`` over k centres.
@@ -55,7 +60,7 @@ class Moments:
         The bound is the squared distance of the features to the nearest matrix of
         rank k − 1, and the root of that moves by no more than the features do.
         """
-        least = float(tails(self.matrix, [k])[0])
+        least = max(float(tails(self.matrix, [k])[0]) - self.noise, 0.0)
         return max(sqrt(least) - self.rounding, 0.0) ** 2
 
 
@@ -65,7 +70,9 @@ def kernel_moments(
     """Return the moments of Nyström features, without computing any feature.
 
     ``Fᵀ D F = Rᵀ (Σ_x w_x b_x b_xᵀ) R`` with ``b_x = k(Z, x)`` and ``R Rᵀ = k(Z, Z)⁺``.
-    The same pass gives the total cost of centres in the span of the first points.
+    The sums are formed in float64 throughout: R divides their rounding by eigenvalues,
+    not by their roots as that of the kernel values.  The same pass gives the total
+    cost of centres in the span of the first points.
     """
     m = points.shape[0]
     given = is_given(kernel)
@@ -74,7 +81,10 @@ def kernel_moments(
         if given
         else landmark_matrix(kernel, points, rows.workers)
     )
-    inverse = pseudo_inverse(gram, dtype=rows.dtype, margin=_CUT_MARGIN)
+    margin = _CUT_MARGIN[rows.dtype]
+    root = pseudo_inverse(gram, dtype=rows.dtype, margin=margin).root()
+    used = np.flatnonzero(root.any(axis=1))
+    root = root[used]
     columns = kernel.against(points, rows.dtype, rows.workers)
 
     diagonal = kernel.row_diagonal(rows)
@@ -89,10 +99,11 @@ def kernel_moments(
             scores = table.scores(b[:, : table.n_coordinates])
             nearest = scores.min(axis=1).astype(np.float64)
             costs[slice(*span)] = np.maximum(nearest + diagonal[slice(*span)], 0.0)
-        return b
+        wide = rows.workers.buffer("wide kernel", (len(b), len(used)), np.float64)
+        wide[...] = b if len(used) == m else b[:, used]
+        return wide
 
-    second, first = _sums(rows, coordinates, m)
-    root = inverse.root()
+    second, first = _sums(rows, coordinates, len(used))
     mean = root.T @ first
     matrix = root.T @ second @ root
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
@@ -100,8 +111,11 @@ def kernel_moments(
     matrix -= np.outer(mean, mean) / rows.total_weight
     scale = float(np.abs(diagonal).max())
     rounding = _ROUNDINGS * float(np.finfo(rows.dtype).eps) * scale
-    rounding *= sqrt(rows.total_weight) * float(np.linalg.norm(root))
-    moments = Moments(matrix, rounding, max(missing, 0.0), m)
+    size = float(np.linalg.norm(root))
+    rounding *= sqrt(rows.total_weight) * size
+    noise = _ROUNDINGS * float(np.finfo(np.float64).eps) * (scale * size) ** 2
+    noise *= rows.total_weight
+    moments = Moments(matrix, rounding, max(missing, 0.0), m, noise)
     return moments, float(weights @ costs) if centers is not None else np.nan
 
 
@@ -130,14 +144,14 @@ def linear_moments(rows: Rows) -> Moments:
 
 
 def _sums(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
-    """Return ``Σ_x w_x f_x f_xᵀ`` and ``Σ_x w_x f_x``, summed in float64."""
+    """Return ``Σ_x w_x f_x f_xᵀ`` and ``Σ_x w_x f_x`` of features in float64."""
 
     def part(span: tuple[int, int]) -> tuple[Array, Array]:
         F, weights = features(span), rows.block_weights(*span)
         if weights is None:
-            return F.T @ F, F.sum(axis=0, dtype=np.float64)
-        total = weights @ F.astype(np.float64)
-        F = F * np.sqrt(weights).astype(F.dtype)[:, None]
+            return F.T @ F, F.sum(axis=0)
+        total = weights @ F
+        F *= np.sqrt(weights)[:, None]
         return F.T @ F, total
 
     second, first = np.zeros((width, width)), np.zeros(width)
