@@ -442,6 +442,14 @@ def test_ratio_of_a_cost_of_zero():
         ({"subsample_size": 1}, r"subsample_size=1 should be an integer >= 2"),
         ({"random_state": "x"}, r"random_state='x' should be"),
         ({"sample_weight": [1.0]}, r"sample_weight.shape="),
+        (
+            {"method": "subsample", "n_landmarks": 70},
+            "n_landmarks=70 should be None with method='subsample'",
+        ),
+        (
+            {"subsample_size": 9},
+            "subsample_size=9 should be None with method='nystrom'",
+        ),
     ],
 )
 def test_errors(digits, arguments, text):

@@ -69,7 +69,10 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_landmarks : int or "auto", default="auto"
         Number of landmarks m; "auto" is 100, or all rows where there are fewer.
     landmarks : str, LandmarkSelector or array, default="uniform"
-        How landmarks are chosen; or points (m, d), or row numbers (m,).
+        How landmarks are chosen: "uniform", "diagonal", "column-norm", "leverage",
+        "ridge-leverage", "bless", "k-dpp", "kmeans", "kmeans++", "greedy", "cholesky",
+        "rpcholesky" or a selector object (see `sketchmeans.landmarks`); or points
+        (m, d), or row numbers (m,).
     rank : int or None, default=None
         Most features r; None is the numerical rank of ``k(Z, Z)``, at most m.
     rank_method : {"landmarks", "approximation"}, default="landmarks"

@@ -47,7 +47,8 @@ class KernelKMeans(KernelClusterer):
         Bandwidth of the rbf, laplacian, polynomial, sigmoid and chi2 kernels;
         "mean" is one over twice the mean squared distance for rbf.
     degree, coef0 : float, default=3 and 1
-        Of the polynomial and sigmoid kernels.
+        Of the polynomial and sigmoid kernels; of these and `gamma`, what the kernel
+        does not have is left out with a warning.
     kernel_params : dict, optional
         More keyword arguments of the kernel.
     init : str, Seeding or array, default="k-means++"

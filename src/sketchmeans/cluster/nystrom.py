@@ -87,7 +87,8 @@ class NystromKMeans(KernelClusterer):
         Bandwidth of the rbf, laplacian, polynomial, sigmoid and chi2 kernels;
         "mean" is one over twice the mean squared distance for rbf.
     degree, coef0 : float, default=3 and 1
-        Of the polynomial and sigmoid kernels.
+        Of the polynomial and sigmoid kernels; of these and `gamma`, what the kernel
+        does not have is left out with a warning.
     kernel_params : dict, optional
         More keyword arguments of the kernel.
     n_landmarks : int or "auto", default="auto"
@@ -95,7 +96,10 @@ class NystromKMeans(KernelClusterer):
         4√(nk) or 4,000, until a sample of the rows shows that twice as many would lower
         the cost by less than 0.5%; see `landmark_path_`.
     landmarks : str, LandmarkSelector or array, default="uniform"
-        How landmarks are chosen; or points (m, d), or row numbers (m,).
+        How landmarks are chosen: "uniform", "diagonal", "column-norm", "leverage",
+        "ridge-leverage", "bless", "k-dpp", "kmeans", "kmeans++", "greedy", "cholesky",
+        "rpcholesky" or a selector object (see `sketchmeans.landmarks`); or points
+        (m, d), or row numbers (m,).
     reducer : str, transformer or None, default=None
         Reduce the features first, so that n·m·d becomes n·m·r: "svd", "sign",
         "sampling", "laplacian" or a transformer (`ApproximateSVD`, `SignProjection`,

@@ -163,6 +163,10 @@ def certificate(
     check_integer("n_subsamples", n_subsamples)
     if subsample_size is not None:
         check_integer("subsample_size", subsample_size, low=2)
+    other = {"nystrom": "subsample_size", "subsample": "n_landmarks"}[method]
+    value = subsample_size if method == "nystrom" else n_landmarks
+    if value is not None:
+        raise ValueError(f"{other}={value!r} should be None with method={method!r}.")
     model = check_model(model)
     rng = as_generator(random_state)
     X = validated(model, X, reset=False)

@@ -151,7 +151,9 @@ def select_landmarks(
         a warning: no value is a landmark twice, unless the method draws with
         replacement.
     method : str or LandmarkSelector, default="uniform"
-        A name in `SELECTORS`, or a selector object with parameters of its own.
+        "uniform", "diagonal", "column-norm", "leverage", "ridge-leverage", "bless",
+        "k-dpp", "kmeans", "kmeans++", "greedy", "cholesky", "rpcholesky" (the names in
+        `SELECTORS`), or a selector object with parameters of its own.
     kernel, gamma, degree, coef0, kernel_params
         The kernel, as in `NystromKMeans`.
     sample_weight : array-like of shape (n,), optional
