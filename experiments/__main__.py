@@ -14,7 +14,7 @@ from pathlib import Path
 from experiments.catalog import EXPERIMENTS
 from experiments.grid import run_cells
 from experiments.report import write_report
-from experiments.store import Store, describe_run
+from experiments.store import Cell, Store, describe_run
 
 _HOME = Path(__file__).resolve().parent
 _SMOKE_HOME = Path("build/experiments-smoke")
@@ -33,9 +33,10 @@ def main(arguments: list[str] | None = None) -> None:
     Store(out / "results" / "runs.csv", ["run"]).append([run])
     for name in names:
         experiment = EXPERIMENTS[name]
+        cells = chosen(experiment.cells(options.smoke, options.repeats), options.only)
         summary = run_cells(
             experiment,
-            experiment.cells(options.smoke, options.repeats),
+            cells,
             out / "results" / f"{name}.csv",
             run["run"],
             data=options.data,
@@ -48,6 +49,20 @@ def main(arguments: list[str] | None = None) -> None:
         )
         for reason, count in summary.skipped.items():
             print(f"{name}: {count} cells skipped, {reason}")
+
+
+def chosen(cells: list[Cell], only: list[str]) -> list[Cell]:
+    """Return the cells that have one of the values of each ``key=value,value``."""
+    for condition in only:
+        key, _, values = condition.partition("=")
+        if key not in cells[0]:
+            raise SystemExit(f"--only {condition}: {key!r} should be in {[*cells[0]]}")
+        kept = [cell for cell in cells if str(cell[key]) in values.split(",")]
+        if not kept:
+            known = sorted({str(cell[key]) for cell in cells})
+            raise SystemExit(f"--only {condition}: the values of {key!r} are {known}")
+        cells = kept
+    return cells
 
 
 def _positive(text: str) -> int:
@@ -63,6 +78,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     run = actions.add_parser("run", help="run the cells that are not there yet")
     run.add_argument("names", nargs="+", choices=[*EXPERIMENTS, "all"], metavar="NAME")
     run.add_argument("--repeats", type=_positive, help="instead of each one's own")
+    run.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE,...",
+        help="cells with these settings, such as dataset=pol,elevators",
+    )
     run.add_argument("--jobs", type=_positive, default=1, help="processes")
     run.add_argument("--max-minutes", type=float, default=float("inf"), metavar="M")
     run.add_argument("--data", type=Path, metavar="DIR", help="folder of NAME.npz")

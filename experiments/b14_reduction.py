@@ -218,10 +218,10 @@ def _exceptions(table: pd.DataFrame) -> str:
         ahead = accuracy[BASELINE] > accuracy[list(PROPOSED)].max(axis=1)
         sizes = [str(r) for r in accuracy.index[ahead]]
         best, full = accuracy[BASELINE].max(), accuracy[FULL].max()
+        where = f"r = {', '.join(sizes)}" if sizes else "no r"
         words.append(
-            f"{name}: they are ahead of all sketches at r = "
-            f"{', '.join(sizes) or 'none'} (accuracy {best:.2f} at the most, k-means "
-            f"on all features {full:.2f})"
+            f"{name}: they are ahead of all sketches at {where} (accuracy {best:.2f} "
+            f"at the most, k-means on all features {full:.2f})"
         )
     return "looked at every r alone; " + "; ".join(words)
 

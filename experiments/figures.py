@@ -98,4 +98,8 @@ def save(figure: Figure, path: Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     image = Image.open(buffer).convert("RGB")
-    image.quantize(_PALETTE, dither=Image.Dither.NONE).save(path, optimize=True)
+    # Rare colours count: a single star has one of its own.
+    few = image.quantize(
+        _PALETTE, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+    )
+    few.save(path, optimize=True)

@@ -17,8 +17,8 @@ from sketchmeans import NystromKMeans
 
 TITLE = "Error of Nyström kernel k-means over m (L21 Fig. 2)"
 REDUCED = (
-    "5 repeats for each k and m; the excess is counted from the lowest mean cost over "
-    "m, as no reference changes where a curve flattens."
+    "The excess is counted from the lowest mean cost over m, as no reference changes "
+    "where a curve flattens."
 )
 _GRID = ((20, 40, 80, 160), (20, 40, 80, 160, 320, 640, 1280, 2000), 10_000)
 #: Share of the whole drop that is left where a curve is flat.

@@ -16,7 +16,7 @@ from sketchmeans import KernelKMeans, NystromKMeans
 
 TITLE = "Excess risk of kernel k-means over n and k (L21 Fig. 1)"
 REDUCED = (
-    "5 training sets for each k and n. The reference is not the paper's (the images "
+    "The reference is not the paper's (the images "
     "of the true centres, which centroids in feature space undercut), but a fit on "
     "100,000 rows that starts from the true labels, with 2,000 landmarks."
 )
@@ -150,7 +150,7 @@ def _tried(table: pd.DataFrame, points: pd.DataFrame) -> str:
     large = points[points.n > points.n.median()]
     texts = [f"b for each k alone is {', '.join(words)}"]
     if exponents(points)["b"][0] > 0.5:
-        texts.insert(0, "the excess falls faster than the bound asks, which it obeys")
+        texts.insert(0, "the excess falls faster than √(k/n), as an upper bound allows")
     if large.n.nunique() > 1:
         texts.append(f"for the larger n alone b = {exponents(large)['b'][0]:.2f}")
     other = excess(table, _OTHER)

@@ -305,7 +305,7 @@ def _sizes_claim(table: pd.DataFrame) -> Finding:
         judged([*parts, *fewer]),
         f"shares of γ-preserving dictionaries: {'; '.join(words)}. Draws of a ladder "
         f"that are γ-preserving in 90% of cases at γ = n/{_FINE_SHARE}: {texts} (inf: "
-        "no size tried)",
+        "more than the largest size tried)",
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import rbf_kernel
 
+import experiments
 from benchmarks.data import VARIABLE
 from experiments import approximation, datasets, l21_table1
 from experiments.__main__ import main
@@ -20,8 +21,10 @@ from experiments.claims import CLAIMS, Verdict
 from experiments.datasets import MissingDataError, load
 from experiments.grid import run_cells, seed_of
 from experiments.partitions import all_partitions, optimal_cost
+from experiments.report import collected, report_text, results, tally
 from experiments.simulation import Mixture
 from experiments.store import Store
+from sketchmeans import Nystrom
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +101,14 @@ def test_the_report_has_every_claim_and_figure(smoke: Path) -> None:
     assert "nan" not in text
 
 
+def test_the_committed_report_is_that_of_the_committed_results() -> None:
+    home = Path(experiments.__file__).parent
+    text = (home / "RESULTS.md").read_text(encoding="utf-8")
+    assert report_text(home) == text
+    readme = (home.parent / "README.md").read_text(encoding="utf-8")
+    assert tally(collected(results(home))).strip().strip("*") in readme
+
+
 def test_a_report_without_results_tests_nothing(tmp_path: Path) -> None:
     main(["report", "--out", str(tmp_path)])
     text = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
@@ -165,6 +176,13 @@ def test_no_cell_starts_after_the_time_is_up(tmp_path: Path) -> None:
     assert (summary.done, summary.left, experiment.ran) == (0, 4, [])
 
 
+def test_results_of_another_grid_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    run_cells(counting(), [{"i": 1}], path, "run")
+    with pytest.raises(ValueError, match=r"x.csv has no column 'j'.*move it away"):
+        run_cells(counting(), [{"i": 1, "j": 2}], path, "run")
+
+
 def test_seeds_follow_the_settings() -> None:
     assert seed_of({"a": 1, "b": 2}) == seed_of({"b": 2, "a": 1})
     assert seed_of({"a": 1, "b": 2}) != seed_of({"a": 2, "b": 1})
@@ -184,6 +202,19 @@ def test_bad_commands_are_refused(
     with pytest.raises(SystemExit):
         main(arguments)
     assert message in capsys.readouterr().err
+
+
+def test_only_some_cells_may_be_run(tmp_path: Path) -> None:
+    command = ["run", "l21_landmarks", "--smoke", "--out", str(tmp_path)]
+    main([*command, "--only", "k=4", "--only", "m=4,16"])
+    table = pd.read_csv(tmp_path / "results" / "l21_landmarks.csv")
+    assert (set(table.k), set(table.m)) == ({4}, {4, 16})
+    for condition, message in (
+        ("size=4", r"'size' should be in \['k', 'n', 'm', 'repeat'\]"),
+        ("k=5", r"the values of 'k' are \['4', '8'\]"),
+    ):
+        with pytest.raises(SystemExit, match=message):
+            main([*command, "--only", condition])
 
 
 # -- data ------------------------------------------------------------------------------
@@ -264,18 +295,32 @@ def test_classes_must_match_rows(tmp_path: Path) -> None:
 
 def test_all_rows_give_the_norm_itself() -> None:
     X = np.random.default_rng(0).normal(size=(300, 3))
-    K, F = rbf_kernel(X, gamma=0.3), np.random.default_rng(1).normal(size=(300, 5))
+    K = rbf_kernel(X, gamma=0.3)
+    F = np.linalg.cholesky(K + 1e-9 * np.eye(300))[:, :20]
     truth = np.linalg.norm(K - F @ F.T) / np.linalg.norm(K)
-    whole = approximation.Strip(np.arange(300), K.astype(np.float32))
+    everything = np.arange(300)
+    whole = approximation.Strip(X, 0.3, everything, K.astype(np.float32))
     error, spread = whole.error(F)
-    assert error == pytest.approx(truth, rel=1e-5)
+    assert error == pytest.approx(truth, rel=1e-4)
     assert spread == 0.0
+
+
+def test_random_rows_give_it_within_their_spread() -> None:
+    rng = np.random.default_rng(0)
+    # Rows that stand alone: few, but they make up most of the error.
+    X = np.concatenate([rng.normal(size=(900, 2)), 50.0 * rng.normal(size=(60, 2))])
+    K = rbf_kernel(X, gamma=0.3)
+    F = Nystrom(gamma=0.3, landmarks=np.arange(30)).fit_transform(X)
+    truth = np.linalg.norm(K - F @ F.T)
     inside = 0
     for seed in range(40):
-        rows = np.random.default_rng(seed).choice(300, 100, replace=False)
-        part = approximation.Strip(rows, K[rows].astype(np.float32))
-        error, spread = part.error(F)
+        rows = np.random.default_rng(seed).choice(960, 200, replace=False)
+        part = approximation.Strip(X, 0.3, rows, K[rows].astype(np.float32))
+        # The norm of K is from the sample, too; it cancels in a lift.
+        scale = np.sqrt(len(X) / len(rows)) * np.linalg.norm(K[rows])
+        error, spread = (scale * value for value in part.error(F))
         inside += abs(error - truth) <= 2.0 * spread
+        assert spread < 0.05 * truth
     assert inside >= 34
 
 

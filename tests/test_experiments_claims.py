@@ -90,6 +90,7 @@ def table1(shift: float, gap: float) -> Table:
         {
             "dataset": name,
             "method": method,
+            "bandwidth": "mean",
             "accuracy": score + shift + gap * (method == "exact"),
             "nmi": 0.0,
             "purity": 1.0,
@@ -319,7 +320,7 @@ def test_every_claim_has_its_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nmi", "verdict"), [(0.41, Verdict.PART), (0.5, Verdict.FAILS)]
+    ("nmi", "verdict"), [(0.41, Verdict.PART), (0.5, Verdict.UNTESTED)]
 )
 def test_the_stand_in_confirms_in_part_at_the_most(
     nmi: float, verdict: Verdict
