@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import KernelKMeans, NystromKMeans
-from sketchmeans.kernels import RBF, as_kernel
+from sketchmeans.kernels import as_kernel
 from sketchmeans.linalg import TIE_TOLERANCE, relative_cut
 from sketchmeans.parallel import Workers
 from sketchmeans.progressive import _nested_subsample, subsample_sizes
@@ -831,18 +831,3 @@ def test_subsamples_smaller_than_a_block():
     )
     np.testing.assert_array_equal(stored.labels_, recomputed.labels_)
     assert min(np.bincount(stored.labels_[::2])) < 20
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("agreed", [slice(0, 0), slice(3, 30), slice(None)])
-def test_features_in_which_all_landmarks_agree(dtype, agreed):
-    # They are left out of the products, and still count in the distances.
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(400, 40)) + 50.0
-    Z[:, agreed] = Z[0, agreed]
-    X = Z[0] + rng.normal(size=(7, 40))
-    X, Z = X.astype(dtype), Z.astype(dtype)
-    apart = X[:, None].astype(np.float64) - Z[None].astype(np.float64)
-    expected = np.exp(-0.01 * (apart**2).sum(axis=2))
-    tolerance = 1e-5 if dtype == np.float32 else 1e-13
-    np.testing.assert_allclose(RBF(0.01)(X, Z), expected, rtol=0.0, atol=tolerance)

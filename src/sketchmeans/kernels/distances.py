@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,14 +32,6 @@ _FLOAT32_EXPONENT = 256.0
 
 #: Rows with no more entries than this are prepared once for many kernel columns.
 _PREPARED_ENTRIES = 2**24
-
-#: A run of features in which all points agree is left out of products if it spares
-#: a row so many of them at least: a copy of its own costs about as much.
-_LEAST_PRODUCTS = 1600
-
-#: Where a run of features is, and where it goes.
-_Moves = list[tuple[slice, slice]]
-_IN_PLACE: _Moves = [(slice(None), slice(None))]
 
 
 class RBF(Kernel):
@@ -144,15 +135,10 @@ def _positive(negative_distances: Array) -> Array:
     return np.maximum(negative_distances, 0.0, out=negative_distances)
 
 
-def _augment(
-    X: Block, shift: Array, gamma: float, out: Array, moves: _Moves = _IN_PLACE
-) -> Array:
+def _augment(X: Block, shift: Array, gamma: float, out: Array) -> Array:
     """Write ``[x, −gamma‖x‖², 1]`` about `shift` into `out`."""
-    inner, X = out[:, :-2], toarray(X)
-    for source, target in moves:
-        np.subtract(
-            X[:, source], shift[source], out=inner[:, target], casting="same_kind"
-        )
+    inner = out[:, :-2]
+    np.subtract(toarray(X), shift, out=inner, casting="same_kind")
     np.einsum("ij,ij->i", inner, inner, out=out[:, -2])
     out[:, -2] *= -gamma
     out[:, -1] = 1.0
@@ -166,27 +152,21 @@ def _dense_exponents(
 
     ``[x, −gamma‖x‖², 1] · [2 gamma z, 1, −gamma‖z‖²]``, with x and z taken about the
     mean of Z: the products lose all digits far from the origin.  Where the exponents of
-    near rows are small differences of large float32 numbers, float64 is used.  A
-    feature in which all of Z agree, such as a pixel at the margin of a picture, enters
-    through ``‖x‖²`` alone.
+    near rows are small differences of large float32 numbers, float64 is used.
     """
     n_features = Z.shape[1]
     shift = Z.mean(axis=0, dtype=np.float64).astype(kind)
-    np.copyto(shift, Z[0], where=(Z[0] == Z).all(axis=0))  # not rounded: zero below
     centred = np.subtract(Z, shift, dtype=np.float64)
-    moves, n_agreed = _agreed_first(~centred.any(axis=0), len(Z))
     norms = gamma * np.einsum("ij,ij->i", centred, centred)
     inner = kind if norms.max() < _FLOAT32_EXPONENT else np.dtype(np.float64)
     weights = np.empty((n_features + 2, len(Z)), dtype=inner)
-    for source, target in moves:
-        weights[:-2][target] = 2.0 * gamma * centred.T[source]
+    weights[:-2] = 2.0 * gamma * centred.T
     weights[-2] = 1.0
     weights[-1] = -norms
-    weights = weights[n_agreed:]
 
     def exponents(block: Block, out: Array | None = None) -> Array:
         x = scratch(workers, "augmented", (block.shape[0], n_features + 2), inner)
-        x = _augment(block, shift, gamma, x, moves)[:, n_agreed:]
+        _augment(block, shift, gamma, x)
         if inner == kind:
             return np.dot(x, weights, out=out)
         values = np.minimum(x @ weights, 0.0)
@@ -196,33 +176,6 @@ def _dense_exponents(
         return out
 
     return exponents
-
-
-def _agreed_first(agreed: Array, n_points: int) -> tuple[_Moves, int]:
-    """Return moves that bring long runs of marked features to the front.
-
-    Also returns how many features these are.
-    """
-    edges = np.flatnonzero(np.diff(agreed, prepend=~agreed[:1], append=~agreed[-1:]))
-    runs = [slice(a, b) for a, b in pairwise(edges.tolist())]
-    least = _LEAST_PRODUCTS / n_points
-    front = [r for r in runs if agreed[r.start] and r.stop - r.start >= least]
-    n_agreed = sum(r.stop - r.start for r in front)
-    if n_agreed == 0:
-        return _IN_PLACE, 0
-    moves, place = [], 0
-    for run in front + _between(front, len(agreed)):
-        stop = place + run.stop - run.start
-        moves.append((run, slice(place, stop)))
-        place = stop
-    return moves, n_agreed
-
-
-def _between(runs: list[slice], length: int) -> list[slice]:
-    """Return what is before, between and after some runs."""
-    edges = [0, *(edge for run in runs for edge in (run.start, run.stop)), length]
-    pairs = zip(edges[::2], edges[1::2], strict=True)
-    return [slice(start, stop) for start, stop in pairs if start < stop]
 
 
 def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:
