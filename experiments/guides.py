@@ -83,10 +83,10 @@ def _cluster_note(tables: Tables) -> str:
     gains = cost / cost.iloc[-1] - 1.0
     enough = gains[gains <= 0.01].index[0]
     return (
-        "To cluster, more uniform landmarks do as well as better ones: on "
+        "To cluster, uniform landmarks go a long way: on "
         f"{int(mine.n.iloc[0]):,} digits, {int(enough)} of them bring the cost on new "
-        f"digits within 1% of that with {int(cost.index[-1]):,}. See also "
-        "docs/landmarks.md.\n"
+        f"digits within 1% of that with {int(cost.index[-1]):,}. How other landmarks "
+        "cluster is in docs/landmarks.md.\n"
     )
 
 
