@@ -209,11 +209,13 @@ def _centred_gram(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
     else:
         points = rows.take(numbers)
         dtype = rows.dtype if kernel.nonnegative else np.dtype(np.float64)
-        columns = kernel.against(points, dtype, rows.workers)
         K = np.empty((len(numbers), len(numbers)), dtype)
 
         def fill(span: tuple[int, int]) -> None:
-            columns(points[slice(*span)], K[slice(*span)])
+            start, stop = span  # what is left of the diagonal is known from above it
+            columns = kernel.against(points[start:], dtype, rows.workers)
+            K[start:stop, start:] = values = columns(points[start:stop])
+            K[stop:, start:stop] = values[:, stop - start :].T
 
         for _ in rows.workers.map(fill, edges):
             pass
