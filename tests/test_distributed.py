@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 from dask.distributed import Client, LocalCluster
 from scipy import sparse
+from sklearn.base import clone
 
 from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.blocks import BlockEngine
@@ -28,6 +29,7 @@ from sketchmeans.distributed import running
 from sketchmeans.distributed.engine import DaskEngine
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.choice import SELECTORS
+from sketchmeans.rows import window_height
 from sketchmeans.spaces import LandmarkSpace
 from sketchmeans.sums import TreeSum
 
@@ -602,6 +604,35 @@ def test_models_of_reduced_rows_say_what_to_do(X):
     with dask.config.set(scheduler="threads"):
         labels = _chunked(X).map_blocks(model.predict, drop_axis=1, dtype=np.int32)
         np.testing.assert_array_equal(labels.compute(), model.predict(X))
+
+
+def test_partitions_that_cut_windows_differ_by_rounding_alone():
+    height, rng = 2048, np.random.default_rng(0)
+    X = rng.normal(size=(72 * height, 20)).astype(np.float32)
+    assert window_height(len(X), height) == 2 * height
+    model = NystromKMeans(5, n_landmarks=400, n_init=1, random_state=0)
+    alone = clone(model).fit(X)
+    with dask.config.set(scheduler="threads"):
+        model.fit(_chunked(X, 9 * height))
+        labels = model.labels_.compute()
+    assert np.mean(labels != alone.labels_) < 1e-4
+    assert model.cost_ == pytest.approx(alone.cost_, rel=1e-9)
+
+
+def test_no_task_is_sent_in_two_forms(X, client, caplog):
+    lazy = (_chunked(X.astype(np.float64)) + 0.0).astype(np.float32)
+    model = _model().fit(lazy)
+    with caplog.at_level("WARNING"):
+        np.testing.assert_array_equal(model.predict(lazy), model.labels_)
+    logs = "\n".join(line for _, line in client.get_scheduler_logs())
+    assert "run_spec" not in logs + caplog.text
+
+
+def test_the_cost_of_no_rows(X):
+    model = _model().fit(X[:3000])
+    table = dd.from_pandas(pd.DataFrame(X[:100]), npartitions=2)
+    with pytest.raises(ValueError, match="X has 0 samples"):
+        model.cost(table[table[0] > 1e9].to_dask_array())
 
 
 def test_the_engine_is_the_local_one():

@@ -303,6 +303,8 @@ class DaskEngine(BlockEngine):
         return self.finished_partition(there, terms, k)
 
     def total_cost(self, centers: Centers) -> float:
+        if not self.rows.X.partitions:
+            raise ValueError("X has 0 samples; at least one is needed for a cost.")
         tasks = self._tasks(parts.cost_terms, _sent(centers), sources=self._row_sources)
         terms, _ = merged(tasks, parts.merged_terms, [])
         return float(terms.total())

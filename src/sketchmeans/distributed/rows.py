@@ -41,7 +41,9 @@ class DaskRows(Rows):
     """The rows of a Dask array or dataframe, with their weights.
 
     Blocks end where partitions end.  Where partitions are made of whole blocks, these
-    are the blocks of a local table, and so is all that is computed from them.
+    are the blocks of a local table, and full passes have its bits.  Passes over single
+    rows have them where partitions are made of whole windows (`rows.window_height`),
+    and differ by rounding elsewhere.
 
     Parameters
     ----------

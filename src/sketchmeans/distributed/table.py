@@ -52,14 +52,20 @@ class DaskTable:
             # What is persisted is left out when an array is optimized.
             graph = {**collection.__dask_graph__(), **graph}
         self.parts = [Node(part.key, graph=graph) for part in delayed]
+        self._collection = collection
         self.known_lengths = lengths
         self.dtype = dtype
         self.shell = shell
         self.n_features = int(shell.shape[1])
 
     def delayed(self) -> list[Delayed]:
-        """Return the parts as Dask's own tasks."""
-        return [Delayed(part.key, part.graph) for part in self.parts]
+        """Return the parts as Dask's own tasks.
+
+        Not optimized: Dask will do so once more, and a scheduler that has the tasks of
+        a fit would meet others under the same keys.
+        """
+        tasks = self._collection.to_delayed(optimize_graph=False)
+        return list(np.ravel(tasks))
 
     @cached_property
     def lengths(self) -> list[int]:
