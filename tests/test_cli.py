@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import sys
 
@@ -333,6 +334,22 @@ def test_predict_lists_the_columns_that_are_not_there(data, run, tmp_path):
     refused(said, 1, "has no columns 'income', 'ratio'; its columns are 'age'")
 
 
+def test_a_file_keeps_its_mode_and_its_link(data, run, tmp_path):
+    (tmp_path / "secret.csv").touch(0o600)
+    (tmp_path / "link.csv").symlink_to(tmp_path / "secret.csv")
+    out = tmp_path / "link.csv"
+    assert run("predict", data / "model.skm", data / "shop.csv", "--out", out).code == 0
+    assert out.is_symlink()
+    assert (tmp_path / "secret.csv").stat().st_mode & 0o777 == 0o600
+    assert out.read_text().startswith("row,label")
+
+
+def test_what_is_no_ordinary_file_is_left_alone(data, run, tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    said = run("fit", data / "shop.csv", "-k", 3, "--labels", tmp_path / "pipe.csv")
+    refused(said, 2, "is no ordinary file")
+
+
 def test_compare(data, run):
     options = ("-k", 3, *TABLE, "--landmarks", "uniform,kmeans++", "--n-landmarks", 30)
     said = run("compare", data / "shop.csv", *options)
@@ -444,6 +461,10 @@ def test_a_table_without_the_classes_has_a_report_without_them(data, tmp_path):
         ("fit DATA -k 3 --labels labels.txt", "should end in .csv, .npy or .parquet"),
         ("fit DATA -k 3 --report report.pdf", "--report report.pdf should end in"),
         ("fit DATA -k 3 --model FOLDER", "is a folder"),
+        ("fit DATA -k 3 --labels DATA", "--labels .* is also a file that is read"),
+        ("fit DATA -k 3 --model a.csv --labels a.csv", "also the file of --model"),
+        ("fit FOLDER -k 3 --model MODEL", "--model .* is also a file that is read"),
+        ("predict MODEL DATA --out DATA", "--out .* is also a file that is read"),
         ("predict MODEL DATA --out x.json", "--out x.json should end in"),
         ("report MODEL DATA --image-shape 8", "--image-shape 8 should be height"),
         ("choose DATA -k 5-2", "--n-clusters 5-2 should be such as"),

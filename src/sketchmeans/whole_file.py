@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     ...     path.read_bytes()
     b'1 2 3'
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # a link stays one
     # Random, as two threads may write the same file; and opened by name, not by
     # `tempfile`, which would hide it from other users.
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -37,6 +38,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if path.exists():  # who may read it is the user's choice
+            part.chmod(stat.S_IMODE(path.stat().st_mode))
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)

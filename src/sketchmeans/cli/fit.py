@@ -6,13 +6,18 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sketchmeans.cli.bars import duration, watched
 from sketchmeans.cli.data import built_estimator, readable, table_clusterer
 from sketchmeans.cli.interrupt import finishing_pass
-from sketchmeans.cli.output import check_can_write, check_labels, write_labels
+from sketchmeans.cli.output import (
+    check_apart,
+    check_can_write,
+    check_labels,
+    write_labels,
+)
 from sketchmeans.cli.report import known_classes, written_report
 from sketchmeans.cli.screen import Screen
 
@@ -26,12 +31,14 @@ class Outputs:
     report: str | None
     checkpoint: str | None
 
-    def check(self) -> None:
-        """Raise where one of them could not be written."""
+    def check(self, data: str) -> None:
+        """Raise where one of them could not be written, or would replace another."""
         check_can_write("--model", self.model)
         check_labels("--labels", self.labels)
         check_can_write("--report", self.report, (".html",))
         check_can_write("--checkpoint", self.checkpoint)
+        files = {f"--{field.name}": getattr(self, field.name) for field in fields(self)}
+        check_apart(files, [data])
 
     @property
     def files(self) -> list[str]:
@@ -49,7 +56,7 @@ def run(
     outputs: Outputs,
 ) -> None:
     """Cluster a table, say what came out, and write it."""
-    outputs.check()
+    outputs.check(data)
     built = built_estimator(estimator, n_clusters, params)
     with readable(data) as path, screen.warnings():
         model = watched(table_clusterer(built, path, **table), screen)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from glob import glob
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,11 +31,32 @@ def check_can_write(
         raise typer.BadParameter(f"{option} {path}: there is no folder {folder}.")
     if not os.access(folder, os.W_OK):
         raise typer.BadParameter(f"{option} {path}: {folder} cannot be written to.")
+    if Path(path).exists() and not Path(path).is_file():
+        raise typer.BadParameter(f"{option} {path} is no ordinary file.")
     if suffixes and Path(path).suffix.lower() not in suffixes:
-        raise typer.BadParameter(
-            f"{option} {path} should end in {', '.join(suffixes[:-1])} or "
-            f"{suffixes[-1]}."
-        )
+        *others, last = suffixes
+        known = f"{', '.join(others)} or {last}" if others else last
+        raise typer.BadParameter(f"{option} {path} should end in {known}.")
+
+
+def check_apart(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> None:
+    """Raise where a file would replace another one that the command needs or leaves."""
+    names = {Path(file).resolve(): "a file that is read" for file in _expanded(inputs)}
+    for option, path in outputs.items():
+        if path is None or path == STREAM:
+            continue
+        place = Path(path).resolve()
+        if place in names:
+            raise typer.BadParameter(f"{option} {path} is also {names[place]}.")
+        names[place] = f"the file of {option}"
+
+
+def _expanded(paths: Iterable[str]) -> Iterator[str]:
+    """Yield files, those of patterns and of folders among them."""
+    for path in paths:
+        if path != STREAM:
+            pattern = str(Path(path) / "*") if Path(path).is_dir() else path
+            yield from glob(pattern) or [path]
 
 
 def check_labels(option: str, path: str | None) -> None:

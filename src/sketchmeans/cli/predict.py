@@ -6,7 +6,7 @@ import time
 
 from sketchmeans.cli.bars import duration
 from sketchmeans.cli.data import STREAM, loaded, readable, rows_by_name
-from sketchmeans.cli.output import check_labels, write_labels
+from sketchmeans.cli.output import check_apart, check_labels, write_labels
 from sketchmeans.cli.screen import Screen
 
 
@@ -15,6 +15,7 @@ def run(screen: Screen, model: str, data: str, out: str) -> None:
     from sketchmeans import TableClusterer
 
     check_labels("--out", out)
+    check_apart({"--out": out}, [model, data])
     fitted = loaded(model)
     if not hasattr(fitted, "predict"):
         raise ValueError(
