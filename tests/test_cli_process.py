@@ -234,7 +234,9 @@ def test_ctrl_c_leaves_a_checkpoint_from_which_the_fit_resumes(folder, tmp_path)
 
 
 def test_ctrl_c_without_a_checkpoint_stops_at_once(folder, tmp_path):
-    process = started(*LONG, "--labels", tmp_path / "labels.csv", "-v", cwd=folder)
+    # Long enough that it cannot be over when the signal comes.
+    longer = ("fit", "many.npy", "-k", 60, "--n-landmarks", 300, "--tol", 0, "-v")
+    process = started(*longer, "--labels", tmp_path / "labels.csv", cwd=folder)
     while "pass 1," not in (line := process.stderr.readline()):
         assert line
     process.send_signal(signal.SIGINT)

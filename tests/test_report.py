@@ -10,6 +10,7 @@ import sys
 from functools import cache
 from html.parser import HTMLParser
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -458,6 +459,8 @@ def test_the_same_results_give_the_same_page(tmp_path):
 
 def test_report_does_without_pyplot(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    # Where it was imported before, the package has it as an attribute, too.
+    monkeypatch.delattr(matplotlib, "pyplot", raising=False)
     write_report(ONE, X, tmp_path / "r.html")
     with pytest.raises(ImportError):
         plot_cost_path(ONE)
