@@ -61,7 +61,7 @@ def cluster(n_workers: int) -> Iterator[None]:
             n_workers=n_workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             memory_limit="4GB",
         ) as local,
         Client(local),

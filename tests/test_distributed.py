@@ -52,7 +52,7 @@ def cluster():
         n_workers=2,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=":0",  # any port: others may have a cluster too
         memory_limit="1GB",
     ) as running_cluster:
         yield running_cluster
