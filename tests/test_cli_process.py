@@ -196,10 +196,16 @@ def test_bars_are_drawn_on_a_terminal(folder):
 LONG = ("fit", "many.npy", "-k", 8, "--n-landmarks", 60, "--tol", 0, "--max-iter", 40)
 
 
+def _heed_ctrl_c():
+    """Undo what a shell does to jobs in the background: they ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def started(*arguments, cwd):
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         cwd=cwd,
+        preexec_fn=_heed_ctrl_c,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
