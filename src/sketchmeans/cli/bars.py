@@ -70,15 +70,15 @@ class StageCallback:
 
     def begin(self, stage: int, title: str, n_parts: int | None) -> None:
         """Begin a stage of at most so many parts; 0 if it has none."""
-        raise NotImplementedError
+        raise NotImplementedError  # pragma: no cover - abstract
 
     def part(self, stage: int, cost: float | None, tol: float) -> None:
         """Note that a part is done, at this cost."""
-        raise NotImplementedError
+        raise NotImplementedError  # pragma: no cover - abstract
 
     def end(self, stage: int) -> None:
         """End a stage."""
-        raise NotImplementedError
+        raise NotImplementedError  # pragma: no cover - abstract
 
 
 class Bars(StageCallback):
