@@ -622,8 +622,8 @@ def test_forgeries_are_refused(name, saved, tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[" * 100_000, "RecursionError"),
-        ('{"model": ' * 100_000, "RecursionError"),
+        ("[" * 100_000, "its JSON is nested too deeply"),
+        ('{"model": ' * 100_000, "its JSON is nested too deeply"),
         ("{", "Expecting"),
         ("null", "its schema should have the keys"),
         ('{"written_by": 1, "model": NaN}', "NaN is no number"),

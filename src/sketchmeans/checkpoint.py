@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -227,18 +227,28 @@ def _table_digest(rows: Rows) -> str:
 
 def _read(path: Path) -> Arrays:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        if "identity" in arrays:
-            return arrays
+        with path.open("rb") as file:
+            arrays = _unpacked(file)
     except Exception as error:
         raise ValueError(
             f"checkpoint={str(path)!r} cannot be read: {error}. Delete the file or "
             "give another path."
         ) from error
-    raise ValueError(
-        f"checkpoint={str(path)!r} should be a checkpoint of this library, or no file."
-    )
+    if "identity" not in arrays:
+        raise ValueError(
+            f"checkpoint={str(path)!r} is no checkpoint: give the path of one, or of a "
+            "file that is not there yet."
+        )
+    return arrays
+
+
+def _unpacked(file: IO[bytes]) -> Arrays:
+    """Return the arrays of an archive; none of a file that is no archive."""
+    if file.read(2) != b"PK":  # NumPy would take it for pickled objects
+        return {}
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
 
 
 # --- results and states as arrays -----------------------------------------------------

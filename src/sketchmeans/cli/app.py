@@ -43,15 +43,30 @@ def _about(
 
 
 def _screen(
-    as_json: bool, quiet: bool, verbose: bool, debug: bool, *, stream: bool = False
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    debug: bool,
+    *,
+    stream: bool = False,
+    answers: bool = False,
 ) -> Screen:
-    """Return the screen of a command; `stream` says that standard output is taken."""
+    """Return the screen of a command.
+
+    `stream` says that standard output is taken, `answers` that what is printed is what
+    the command is for.
+    """
     if quiet and verbose:
         raise typer.BadParameter("--quiet and --verbose exclude each other.")
     if stream and as_json:
         raise typer.BadParameter("--json and labels cannot both go to standard output.")
     screen = Screen(
-        as_json=as_json, quiet=quiet, verbose=verbose, debug=debug, on_error=stream
+        as_json=as_json,
+        quiet=quiet,
+        verbose=verbose,
+        debug=debug,
+        on_error=stream,
+        answers=answers,
     )
     current.set(screen)
     return screen
@@ -93,7 +108,7 @@ def fit(
 ) -> None:
     """Cluster a table; write a model, labels and a report."""
     from sketchmeans.cli import fit as command
-    from sketchmeans.cli.data import number_or_word
+    from sketchmeans.cli.data import number_or_word, whole_or_auto
 
     screen = _screen(as_json, quiet, verbose, debug, stream=labels == "-")
     params: dict[str, Any] = {
@@ -106,7 +121,7 @@ def fit(
         "rank": rank,
         "reducer": reducer,
         "init": init,
-        "n_init": number_or_word(n_init),
+        "n_init": whole_or_auto("--n-init", n_init),
         "max_iter": max_iter,
         "tol": tol,
         "max_memory": max_memory,
@@ -197,7 +212,7 @@ def compare(
     jobs: o.Jobs = None,
     seed: o.Seed = 0,
     as_json: o.Json = False,
-    quiet: o.Quiet = False,
+    quiet: o.QuietAnswer = False,
     verbose: o.Verbose = False,
     debug: o.Debug = False,
 ) -> None:
@@ -205,7 +220,7 @@ def compare(
     from sketchmeans.cli import compare as command
     from sketchmeans.cli.data import number_or_word
 
-    screen = _screen(as_json, quiet, verbose, debug)
+    screen = _screen(as_json, quiet, verbose, debug, answers=True)
     params = {
         "kernel": kernel,
         "gamma": number_or_word(gamma),
@@ -255,14 +270,14 @@ def choose(
     jobs: o.Jobs = None,
     seed: o.Seed = 0,
     as_json: o.Json = False,
-    quiet: o.Quiet = False,
+    quiet: o.QuietAnswer = False,
     verbose: o.Verbose = False,
     debug: o.Debug = False,
 ) -> None:
     """Suggest a number of clusters and a bandwidth, with the reason."""
     from sketchmeans.cli import choose as command
 
-    screen = _screen(as_json, quiet, verbose, debug)
+    screen = _screen(as_json, quiet, verbose, debug, answers=True)
     table = {
         "columns": columns,
         "exclude": exclude,

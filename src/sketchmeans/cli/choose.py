@@ -28,7 +28,7 @@ def run(
     counts, gammas = _counts(n_clusters), _gammas(gamma)
     check_can_write("--report", report, (".html",))
     chosen = {name: value for name, value in params.items() if value is not None}
-    with readable(data) as path, screen.warnings():
+    with readable(data, screen) as path, screen.warnings():
         first = gammas[0] if len(gammas) == 1 else None
         model = table_clusterer(
             built_estimator("nystrom", counts[0], {**params, "gamma": first}),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import typer
+
 from sketchmeans.cli.bars import duration
 from sketchmeans.cli.data import built_estimator, readable, table_clusterer
 from sketchmeans.cli.screen import Screen
@@ -25,7 +27,7 @@ def run(
     from sketchmeans.diagnostics import compare_models
 
     models = _models(n_clusters, landmarks, params)
-    with readable(data) as path, screen.warnings():
+    with readable(data, screen) as path, screen.warnings():
         tables = table_clusterer(models[PLAIN], path, **table)
         with screen.working("Reading rows") as status:
             rows = tables.learn(path).prepare(path)
@@ -51,6 +53,10 @@ def _models(
     from sketchmeans.landmarks import SELECTORS
 
     names = [name.strip() for name in landmarks.split(",") if name.strip()]
+    if not names:
+        raise typer.BadParameter(
+            f"--landmarks {landmarks!r} should be names, separated by commas, or all."
+        )
     if names == ["all"]:
         names = list(SELECTORS)
     models = {

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sketchmeans.cli.screen import Screen
+
 if TYPE_CHECKING:
     from sketchmeans.tabular import TableClusterer
 
@@ -23,20 +25,22 @@ _CLASSES = {
     "sketched": "SketchedKMeans",
 }
 
-STREAM = "-"
+STREAM, STREAM_NAME = "-", "standard input"
 
 
 @contextmanager
-def readable(data: str) -> Iterator[str]:
+def readable(data: str, screen: Screen) -> Iterator[str]:
     """Yield the path of a table; standard input is kept in a file meanwhile.
 
-    A fit reads its rows many times, which a pipe does not allow.
+    A fit reads its rows many times, which a pipe does not allow.  Whatever is printed
+    calls that file standard input.
     """
     if data != STREAM:
         yield data
         return
     with tempfile.TemporaryDirectory(prefix="sketchmeans-") as folder:
         path = os.path.join(folder, "standard-input.csv")
+        screen.called[path] = STREAM_NAME
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         yield path
@@ -60,6 +64,14 @@ def number_or_word(text: str | None) -> float | int | str | None:
     return text
 
 
+def whole_or_auto(option: str, text: str | None) -> int | str | None:
+    """Return a whole number, or the word auto."""
+    value = number_or_word(text)
+    if isinstance(value, float) or (isinstance(value, str) and value != "auto"):
+        raise typer.BadParameter(f"{option} {text} should be a whole number, or auto.")
+    return value
+
+
 def column_list(typed: Sequence[str] | None, path: str) -> list[str | int] | None:
     r"""Return the columns that were typed: names, or numbers where there are none.
 
@@ -77,6 +89,15 @@ def column_list(typed: Sequence[str] | None, path: str) -> list[str | int] | Non
         return None
     names = [name.strip() for row in csv.reader(typed) for name in row]
     return [column_name(name, path) for name in names if name]
+
+
+def _some_columns(
+    option: str, typed: Sequence[str] | None, path: str
+) -> list[str | int] | None:
+    columns = column_list(typed, path)
+    if columns is not None and not columns:
+        raise typer.BadParameter(f"{option} '' should name at least one column.")
+    return columns
 
 
 def column_name(typed: str, path: str) -> str | int:
@@ -124,21 +145,24 @@ def table_clusterer(
 
     return TableClusterer(
         estimator,
-        columns=column_list(columns, path),
-        exclude=column_list(exclude, path),
+        columns=_some_columns("--columns", columns, path),
+        exclude=_some_columns("--exclude", exclude, path),
         label_column=None if label_column is None else column_name(label_column, path),
         scale=scale,
         missing=missing,
     )
 
 
-def model_and_rows(model: Any, path: str) -> tuple[Any, Any]:
+def model_and_rows(model: Any, path: str, screen: Screen) -> tuple[Any, Any]:
     """Return the estimator within a model, and the rows of a table as it sees them."""
     from sketchmeans import TableClusterer
 
     if isinstance(model, TableClusterer):
-        return model.estimator_, model.prepare(path)
-    return model, rows_by_name(model, path)
+        inner, rows = model.estimator_, model.prepare(path)
+    else:
+        inner, rows = model, rows_by_name(model, path)
+    rows.path = screen.called.get(path, rows.path)
+    return inner, rows
 
 
 def rows_by_name(model: Any, path: str) -> Any:

@@ -58,7 +58,7 @@ def run(
     """Cluster a table, say what came out, and write it."""
     outputs.check(data)
     built = built_estimator(estimator, n_clusters, params)
-    with readable(data) as path, screen.warnings():
+    with readable(data, screen) as path, screen.warnings():
         model = watched(table_clusterer(built, path, **table), screen)
         start = time.perf_counter()
         with finishing_pass(outputs.checkpoint, screen) as checkpoint:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sketchmeans.cli.data import STREAM, loaded, readable
+from sketchmeans.cli.data import STREAM, STREAM_NAME, loaded, readable
 from sketchmeans.cli.screen import Screen
 
 #: Most columns that are listed.
@@ -27,8 +27,8 @@ def run(screen: Screen, file: str) -> None:
 
     is_table = file == STREAM or Path(file).suffix.lower() in FORMATS
     if is_table or os.path.isdir(file) or not os.path.exists(file):
-        with readable(file) as path:
-            _table(screen, path, file)
+        with readable(file, screen) as path:
+            _table(screen, path, STREAM_NAME if file == STREAM else file)
     else:
         _model(screen, file)
 

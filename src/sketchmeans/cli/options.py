@@ -261,6 +261,15 @@ Quiet = Annotated[
         "--quiet", "-q", help="Nothing but errors and warnings.", rich_help_panel=_TALK
     ),
 ]
+QuietAnswer = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Nothing but the answer, errors and warnings.",
+        rich_help_panel=_TALK,
+    ),
+]
 Verbose = Annotated[
     bool,
     typer.Option(

@@ -21,7 +21,7 @@ def run(screen: Screen, model: str, data: str, out: str) -> None:
         raise ValueError(
             f"{model} holds a {type(fitted).__name__}, which has no clusters."
         )
-    with readable(data) as path, screen.warnings():
+    with readable(data, screen) as path, screen.warnings():
         start = time.perf_counter()
         with screen.working("Labelling rows"):
             rows = path

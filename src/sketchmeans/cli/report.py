@@ -25,7 +25,7 @@ def run(
     check_apart({"--out": out}, [model, data])
     shape = _shape(image_shape)
     fitted = loaded(model)
-    with readable(data) as path, screen.warnings():
+    with readable(data, screen) as path, screen.warnings():
         written_report(
             screen,
             fitted,
@@ -47,7 +47,7 @@ def written_report(
     from sketchmeans.report import write_report
 
     with screen.working("Writing the report"):
-        inner, rows = model_and_rows(model, path)
+        inner, rows = model_and_rows(model, path, screen)
         write_report(inner, rows, out, y=classes, command=command_line(), **options)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import os
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -12,26 +12,20 @@ import typer
 
 from sketchmeans.cli.app import app
 from sketchmeans.cli.screen import Screen, current
+from sketchmeans.cli.wording import in_options, names_a_parameter
 
 #: Typer raises this and its subclasses for wrong arguments.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
 BAD_DATA, BAD_USAGE, STOPPED = 1, 2, 130
 
-#: The parameters that are options of the same name, and those of another name.
-_SAME = """
-checkpoint columns coef0 degree exclude gamma image_shape init kernel label_column
-landmarks max_iter max_memory missing n_clusters n_init n_landmarks rank reducer scale
-tol
-"""
-_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
-_OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs"}
-_PARAMETER = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|[\w.+-]*\w)?")
-
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     current.set(Screen())
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # it may know no letters but ASCII
+            stream.reconfigure(errors="replace")
     try:
         code = app(args=arguments, prog_name="sketchmeans", standalone_mode=False)
         sys.stdout.flush()
@@ -68,26 +62,8 @@ def _mistake(error: Exception) -> int:
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}."
     screen.error(in_options(text))
-    is_usage = isinstance(error, ValueError) and _PARAMETER.match(text)
+    is_usage = isinstance(error, ValueError) and names_a_parameter(text)
     return BAD_USAGE if is_usage else BAD_DATA
-
-
-def in_options(text: str) -> str:
-    """Return a message of the library in the words of the command line.
-
-    Examples
-    --------
-    >>> in_options("n_landmarks=900 should be <= n_samples=20; try missing='drop'.")
-    '--n-landmarks 900 should be <= n_samples=20; try --missing drop.'
-    >>> in_options("Leave it out with exclude=.")
-    'Leave it out with --exclude.'
-    """
-
-    def option(found: re.Match[str]) -> str:
-        value = (found[2] or "").strip("'")
-        return f"{_OPTIONS[found[1]]} {value}".rstrip()
-
-    return _PARAMETER.sub(option, text)
 
 
 def _stopped() -> int:

@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sketchmeans.cli.wording import harmless, harmless_json, in_options, one_line
+
 
 class Screen:
     """The streams of one command, and how much goes there.
@@ -24,13 +26,18 @@ class Screen:
     as_json : bool
         Results are one JSON object on standard output, and nothing else.
     quiet : bool
-        Nothing but results, errors and warnings.
+        Nothing but errors and warnings, and what the command is for.
     verbose : bool
         A line a stage and a pass in the place of bars.
     debug : bool
         Errors of the library are raised.
     on_error : bool
         What is meant for people goes to standard error, as standard output is taken.
+    answers : bool
+        What is printed is what the command is for: `quiet` leaves it.
+
+    Names of columns, classes and files may hold anything: control codes are spelled
+    out, and nothing is read as markup.
     """
 
     def __init__(
@@ -41,9 +48,13 @@ class Screen:
         verbose: bool = False,
         debug: bool = False,
         on_error: bool = False,
+        answers: bool = False,
     ) -> None:
         self.as_json, self.quiet, self.verbose = as_json, quiet, verbose
         self.debug, self._on_error = debug, on_error
+        self._is_silent = as_json or (quiet and not answers)
+        #: What files are called that the user did not name.
+        self.called: dict[str, str] = {}
         #: A file that holds what is done if the command is stopped.
         self.checkpoint: str | None = None
         #: Files that are there, whatever happens next.
@@ -60,16 +71,16 @@ class Screen:
 
     def say(self, text: str = "", style: str = "") -> None:
         """Print a line of the result."""
-        if not (self.as_json or self.quiet):
-            self._results.print(Text(text, style=style))
+        if not self._is_silent:
+            self._results.print(Text(harmless(self._renamed(text)), style=style))
 
     def pairs(self, lines: Mapping[str, str]) -> None:
         """Print names and values, one below the other."""
         width = max(len(name) for name in lines) + 2
         for name, value in lines.items():
-            if not (self.as_json or self.quiet):
+            if not self._is_silent:
                 line = Text(f"  {name:<{width}}", style="dim")
-                self._results.print(line.append(Text(value, style="not dim")))
+                self._results.print(line.append(self._text(value, "not dim")))
 
     def table(
         self,
@@ -80,7 +91,7 @@ class Screen:
         best: int | None = None,
     ) -> None:
         """Print a table whose first `left` columns are words; `best` is a bold row."""
-        if self.as_json or self.quiet:
+        if self._is_silent:
             return
         table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
         for i, name in enumerate(columns):
@@ -89,7 +100,7 @@ class Screen:
             )
         for i, row in enumerate(rows):
             style = "bold" if i == best else None
-            table.add_row(*(Text(cell) for cell in row), style=style)
+            table.add_row(*(self._text(cell) for cell in row), style=style)
         # As wide as it is: a table in a file or a pipe is not cut at 80 signs.
         console = self._results
         wide = console.options.update(max_width=10_000)
@@ -103,21 +114,30 @@ class Screen:
         if self.as_json:
             from sketchmeans.diagnostics.base import plain
 
-            sys.stdout.write(json.dumps(plain(dict(found)), ensure_ascii=False) + "\n")
+            text = json.dumps(plain(dict(found)), ensure_ascii=False)
+            sys.stdout.write(harmless_json(self._renamed(text)) + "\n")
 
     def say_error(self, text: str) -> None:
         """Print a line to standard error."""
-        self.errors.print(Text(text))
+        self.errors.print(self._text(text))
 
     def error(self, text: str) -> None:
         """Print what is wrong, in one line."""
-        line = Text("Error: ", style="bold red").append(Text(text, style="default"))
+        line = Text("Error: ", style="bold red").append(self._text(text, "default"))
         self.errors.print(line)
+
+    def _text(self, text: str, style: str = "") -> Text:
+        return Text(one_line(self._renamed(text)), style=style)
+
+    def _renamed(self, text: str) -> str:
+        for file, name in self.called.items():
+            text = text.replace(file, name)
+        return text
 
     def working(self, text: str) -> AbstractContextManager[Any]:
         """Show that something goes on, on a terminal."""
         if self.has_bars:
-            return self.errors.status(Text(text))
+            return self.errors.status(self._text(text))
         if self.verbose:
             self.say_error(text)
         return nullcontext()
@@ -133,11 +153,11 @@ class Screen:
         seen: set[str] = set()
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            text = str(message)
+            text = in_options(str(message))
             if text not in seen:
                 seen.add(text)
                 line = Text("Warning: ", style="yellow")
-                self.errors.print(line.append(Text(text, style="default")))
+                self.errors.print(line.append(self._text(text, "default")))
 
         with warnings.catch_warnings():
             warnings.simplefilter("default")

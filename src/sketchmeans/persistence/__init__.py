@@ -122,7 +122,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         if not isinstance(root, dict) or set(root) != {"written_by", "model"}:
             raise ValueError("its schema should have the keys 'written_by', 'model'")
         return Unpacker(REGISTRY, tensors).model(root["model"])
-    except (ArithmeticError, LookupError, RecursionError, SafetensorError) as error:
+    except RecursionError as error:
+        raise _unloadable(path, "its JSON is nested too deeply") from error
+    except (ArithmeticError, LookupError, SafetensorError) as error:
         raise _unloadable(path, repr(error)) from error
     except (TypeError, ValueError) as error:
         raise _unloadable(path, str(error)) from error

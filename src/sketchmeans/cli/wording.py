@@ -1,0 +1,115 @@
+"""Messages of the library in the words of the command line, safe for a terminal."""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+
+#: The parameters that are options of the same name, and those of another name.
+_SAME = """
+checkpoint columns coef0 degree exclude gamma image_shape init kernel label_column
+landmarks max_iter max_memory missing n_clusters n_init n_landmarks rank reducer scale
+tol
+"""
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
+_OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs"}
+_CLASSES = {
+    "NystromKMeans": "--estimator nystrom",
+    "KernelKMeans": "--estimator exact",
+    "SketchedKMeans": "--estimator sketched",
+}
+
+_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+#: Strings, lists and tuples, objects such as Sigmoid(coef0=1), numbers and words.
+_VALUE = (
+    rf"{_QUOTED}|\[(?:{_QUOTED}|[^\]'\"])*\]|\([^()]*\)|\w+\([^()]*\)|[\w.+-]*[\w+]"
+)
+_PARAMETER = re.compile(rf"\b({'|'.join(_OPTIONS)})=({_VALUE})?")
+#: Names that are no words of English, without a value; not in quotes or in paths.
+_WORDS = "|".join([*(name for name in _OPTIONS if "_" in name), *_CLASSES])
+_BARE = re.compile(rf"(?<!['\"\w/.-])({_WORDS})(?![\w='\"/(-]|\.\w)")
+
+#: What would act on a terminal instead of being shown: control codes, marks that turn
+#: the direction of writing, separators of lines, and halves of surrogate pairs.
+_UNSAFE = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e"
+    "\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def harmless(text: str) -> str:
+    r"""Return a text whose control codes are spelled out; lines stay.
+
+    Examples
+    --------
+    >>> print(harmless("\x1b[31mred\x07"))
+    \x1b[31mred\x07
+    """
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str) -> str:
+    r"""Return a harmless text without breaks.
+
+    Examples
+    --------
+    >>> print(one_line("a\nb"))
+    a\nb
+    """
+    return harmless(text).replace("\n", "\\n")
+
+
+def harmless_json(text: str) -> str:
+    """Return JSON whose strings have no control codes; it means the same."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def names_a_parameter(text: str) -> bool:
+    """Say whether a message is about the value of a parameter: it starts with it."""
+    return _PARAMETER.match(text) is not None
+
+
+def in_options(text: str) -> str:
+    """Return a message of the library in the words of the command line.
+
+    Examples
+    --------
+    >>> in_options("n_landmarks=900 should be <= n_samples=20; try missing='drop'.")
+    '--n-landmarks 900 should be <= n_samples=20; try --missing drop.'
+    >>> in_options("Leave it out with exclude=.")
+    'Leave it out with --exclude.'
+    >>> in_options("exclude=['a', 'b c'] leaves no column; image_shape=(28, 28)")
+    "--exclude 'a,b c' leaves no column; --image-shape 28x28"
+    >>> in_options("max_memory allows 1 kB. Lower n_landmarks or raise max_memory.")
+    '--max-memory allows 1 kB. Lower --n-landmarks or raise --max-memory.'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        return f"{_OPTIONS[found[1]]} {_typed(found[2] or '')}".rstrip()
+
+    def bare(found: re.Match[str]) -> str:
+        return {**_OPTIONS, **_CLASSES}[found[0]]
+
+    # In pieces, as what an option was given is not looked at again.
+    pieces, end = [], 0
+    for found in _PARAMETER.finditer(text):
+        pieces += [_BARE.sub(bare, text[end : found.start()]), option(found)]
+        end = found.end()
+    return "".join([*pieces, _BARE.sub(bare, text[end:])])
+
+
+def _typed(value: str) -> str:
+    """Return a value of Python's as it is typed in a shell."""
+    if re.fullmatch(r"\w+\(.*\)", value, re.S):  # an object
+        return value.partition("(")[0].lower()
+    if value[:1] not in ("'", '"', "[", "("):
+        return value
+    try:
+        parts = literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value
+    if isinstance(parts, tuple):
+        return "x".join(str(part) for part in parts)
+    text = parts if isinstance(parts, str) else ",".join(str(part) for part in parts)
+    # In quotes where they tell where it ends.
+    return text if re.fullmatch(r"\S+", text) else f"'{text}'"
