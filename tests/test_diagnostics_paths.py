@@ -8,13 +8,20 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
 
 from sketchmeans import KernelKMeans, NystromKMeans
+from sketchmeans.blocks import BlockEngine
 from sketchmeans.diagnostics import (
     bandwidth_path,
     certificate,
     cluster_count_path,
     effective_dimension,
+    paths,
 )
+from sketchmeans.diagnostics.mixed import MixedEngine, batches, mixed
 from sketchmeans.kernels import RBF, Linear
+from sketchmeans.lloyd import lloyd
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import as_rows
+from sketchmeans.spaces import LandmarkSpace
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +130,88 @@ def test_weights_are_rows_that_count_more(blobs):
     everything = cluster_count_path(blobs, [1], gamma=0.05, random_state=0)
     assert weighted["cost"][0] == pytest.approx(part["cost"][0], rel=0.03)
     assert everything["cost"][0] > 1.1 * part["cost"][0]
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """The restarts of each Lloyd loop, and how often it read the coordinates."""
+    found, reads = [], []
+
+    def spy(engine, *args, **options):
+        coordinates, costs, seen = engine.coordinates, engine.own_costs, []
+        engine.coordinates = lambda span: seen.append(span) or coordinates(span)
+
+        def refilling(*args):  # an empty cluster looks for a row, beside the passes
+            before = len(seen)
+            found = costs(*args)
+            del seen[before:]
+            return found
+
+        engine.own_costs = refilling
+        results = lloyd(engine, *args, **options)
+        del engine.coordinates, engine.own_costs
+        found.append(results)
+        reads.append(len(seen) / len(set(seen)))
+        return results
+
+    monkeypatch.setattr(paths, "lloyd", spy)
+    return found, reads
+
+
+@pytest.mark.parametrize("most", [1, 60])
+def test_all_k_share_their_passes(blobs, runs, monkeypatch, most):
+    found, reads = runs
+    ks = [1, 2, 4, 4, 9, 30]
+    together = cluster_count_path(blobs, ks, random_state=0)
+    assert len(found) == 3  # one loop for each subsample
+    batched, passes = found.copy(), reads.copy()
+    found.clear(), reads.clear()
+    monkeypatch.setattr(paths, "_MOST_CENTERS", most)
+    apart = cluster_count_path(blobs, ks, random_state=0)
+    assert len(found) == 3 * {1: len(ks), 60: 3}[most]
+    for name in together:
+        np.testing.assert_allclose(together[name], apart[name], rtol=1e-12)
+    per_sample = np.array_split(np.arange(len(found)), 3)
+    for results, n_passes, own in zip(batched, passes, per_sample, strict=True):
+        alone = [result for i in own for result in found[i]]
+        for one, other in zip(results, alone, strict=True):
+            np.testing.assert_array_equal(one.labels, other.labels)
+            assert one.n_iter == other.n_iter
+        # As many as the slowest k needs; apart they add up.
+        assert n_passes == max(result.n_iter for result in alone)
+        assert n_passes < sum(reads[i] for i in own)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mixed_restarts_end_where_each_ends_alone(weighted):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(30, 4)), 2, axis=0)  # half of the rows are copies
+    weights = rng.integers(0, 3, size=60).astype(float) if weighted else None
+    starts = [rng.integers(60, size=(2, k)) for k in (1, 3, 7, 60)]
+    with Workers(1) as workers:
+        rows = as_rows(X, workers, weights)
+        space = LandmarkSpace(RBF(0.1), X[:40:2], rows.dtype, workers)
+        alone = []
+        for seeds in starts:
+            engine = BlockEngine(rows, space)
+            alone += lloyd(engine, engine.centers_at(seeds), max_iter=50, tol=0.0)
+        engine = MixedEngine(rows, space)
+        centers = mixed([engine.centers_at(seeds) for seeds in starts])
+        results = lloyd(engine, centers, max_iter=50, tol=0.0)
+    assert [len(result.counts) for result in results] == [1, 1, 3, 3, 7, 7, 60, 60]
+    assert (results[-1].counts == 0.0).any()  # more clusters than distinct rows
+    for one, other in zip(results, alone, strict=True):
+        np.testing.assert_array_equal(one.labels, other.labels)
+        np.testing.assert_array_equal(one.counts, other.counts)
+        np.testing.assert_allclose(one.cost_path, other.cost_path, atol=1e-12)
+        np.testing.assert_allclose(
+            one.centers.means[0], other.centers.means[0], atol=1e-12
+        )
+
+
+def test_batches_of_k_are_as_wide_as_can_be():
+    assert list(batches([4], 1)) == [slice(0, 1)]
+    assert list(batches([2, 2, 2, 2, 5], 4)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
 
 
 def test_forms_of_input_and_output(blobs):

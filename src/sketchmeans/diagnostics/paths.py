@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from math import ceil, sqrt
 from typing import Any
 
@@ -14,12 +14,13 @@ from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.diagnostics.agreement import adjusted_rand_score
 from sketchmeans.diagnostics.checks import check_below, check_positive
+from sketchmeans.diagnostics.mixed import MixedEngine, batches, joined, mixed
 from sketchmeans.diagnostics.problem import KernelLike, Problem, opened
 from sketchmeans.diagnostics.spectral_bounds import subsample_bounds
 from sketchmeans.kernels import Kernel, as_kernel, is_given
 from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.linalg import Array
-from sketchmeans.lloyd import lloyd
+from sketchmeans.lloyd import Centers, lloyd
 from sketchmeans.progressive import KernelDistances
 from sketchmeans.rows import Rows, as_rows
 from sketchmeans.seeding import KMeansPlusPlus
@@ -32,6 +33,8 @@ _RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3
 _SPECTRUM_ROWS, _BOUND_ROWS = 1_000, 2_000
 #: Kernel values of a subsample are always stored.
 _STORE = 2**62
+#: Centres of a pass: more would take memory, and the product is no faster for it.
+_MOST_CENTERS = 4_096
 
 #: Columns of equal length, by name.
 Table = dict[str, Array]
@@ -149,8 +152,10 @@ def cluster_count_path(
 ) -> Any:
     """Compare numbers of clusters on subsamples, so that a person can choose.
 
-    Kernel values and spectra are computed once for all k.  The cost always falls with
-    k; a k after which stability drops, or before which the ratio does, is a good one.
+    Kernel values and spectra are computed once for all k, and all k share the passes:
+    the centres lie side by side in one product, and those that have converged drop
+    out.  (Beyond 4,096 centres in batches.)  The cost always falls with k; a k after
+    which stability drops, or before which the ratio does, is a good one.
 
     Parameters
     ----------
@@ -288,19 +293,20 @@ class _Study:
         m = min(max(max(self._ks), ceil(sqrt(self._size * max(self._ks)))), self._size)
         points = kernel.points(sample, successive_draws(sample, m, rng))
         space = LandmarkSpace(kernel, points, sample.dtype, sample.workers)
-        engine = BlockEngine(sample, space, _STORE, many_passes=True)
+        engine = MixedEngine(sample, space, _STORE, many_passes=True)
         judge = BlockEngine(self._judge, space, _STORE, many_passes=True)
         distances, ones = KernelDistances(kernel)(sample), np.ones(len(sample))
+        seeds = [
+            KMeansPlusPlus().seed(distances, ones, k, rng.spawn(_RESTARTS))
+            for k in self._ks
+        ]
         found = []
-        for k in self._ks:
-            seeds = KMeansPlusPlus().seed(distances, ones, k, rng.spawn(_RESTARTS))
-            fresh = engine.leading(len(sample))  # the same kernel values, no bounds
-            results = lloyd(
-                fresh, fresh.centers_at(seeds), max_iter=_MAX_ITER, tol=_TOL
-            )
-            best = min(results, key=lambda result: result.cost)
-            near = np.concatenate(list(judge.distances(best.centers)))
-            found.append((float(near.min(axis=1).mean()), near.argmin(axis=1)))
+        for batch in batches([s.size for s in seeds], _MOST_CENTERS):
+            best = _best_of_each(engine, seeds[batch])
+            near = np.concatenate(list(judge.distances(joined(best))))
+            edges = np.cumsum(self._ks[batch])[:-1]
+            for own in np.split(near, edges, axis=1):
+                found.append((float(own.min(axis=1).mean()), own.argmin(axis=1)))
         return found
 
     def effective_dimension(self) -> float:
@@ -311,6 +317,17 @@ class _Study:
         total = self._rows.total_weight
         values = np.maximum(np.linalg.eigvalsh(K), 0.0) * (total / len(sample))
         return float((values / (values + sqrt(total))).sum())
+
+
+def _best_of_each(engine: MixedEngine, seeds: Sequence[Array]) -> Centers:
+    """Return the best restart from each array of seeds, all run in the same passes."""
+    starts = mixed([engine.centers_at(rows) for rows in seeds])
+    results = iter(lloyd(engine, starts, max_iter=_MAX_ITER, tol=_TOL))
+    best = [
+        min(islice(results, len(rows)), key=lambda result: result.cost)
+        for rows in seeds
+    ]
+    return mixed([result.centers for result in best])
 
 
 def _matrix(rows: Rows, kernel: Kernel) -> Array:
