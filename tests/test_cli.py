@@ -373,6 +373,74 @@ def test_choose_for_machines(data, run):
     assert (found["gamma"], found["n_clusters"]) == (0.1, 3)
 
 
+def test_choose_of_few_rows_tries_what_they_allow(run, tmp_path):
+    path = tmp_path / "few.csv"
+    FRAME[NUMBERS].dropna().head(20).to_csv(path, index=False)
+    said = run("choose", path, "--gamma", 0.2)
+    assert said.code == 0, said.err
+    assert said.out.startswith("20 rows are too few to compare more than 6 clusters")
+    found = run("choose", path, "--json").json
+    assert found["cluster_count_path"]["n_clusters"] == [2, 3, 4, 5, 6]
+    FRAME[NUMBERS].dropna().head(7).to_csv(path, index=False)
+    found = run("choose", path, "--json").json
+    assert found["n_clusters"] == 2
+    assert found["cluster_count_path"] is None
+    FRAME[NUMBERS].dropna().head(5).to_csv(path, index=False)
+    refused(run("choose", path), 1, "has too few rows, 5: .* 2 clusters .* at least 6")
+    refused(run("choose", path, "-k", 3), 1, "has too few rows, 5: .* at least 9")
+    # Nothing to compare: nothing to refuse.
+    assert "-k 3 --gamma 1" in run("choose", path, "-k", 3, "--gamma", 1).out
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine", "arc-cosine"])
+def test_choose_with_a_kernel_without_bandwidth(kernel, data, run, tmp_path):
+    said = run(
+        *("choose", data / "shop.csv", *TABLE, "-k", "2,3", "--kernel", kernel),
+        *("--seed", 7, "--report", tmp_path / "r.html"),
+    )
+    assert said.code == 0, said.err
+    assert f"The {kernel} kernel has no bandwidth: there was none" in said.out
+    assert re.search(rf"Next: .* -k \d --kernel {kernel} .* --seed 7\n", said.out)
+    assert "--gamma" not in said.out
+    # The known classes are in the report.
+    assert "agreement with classes" in (tmp_path / "r.html").read_text()
+    said = run("choose", data / "shop.csv", *TABLE, "--kernel", kernel, "--gamma", 1)
+    refused(said, 2, f"--gamma means nothing to --kernel {kernel}")
+
+
+def test_choose_with_an_unknown_kernel_is_refused_at_once(run):
+    refused(run("choose", "no.csv", "--kernel", "x"), 2, "--kernel x should be one of")
+
+
+def test_an_empty_cluster_has_no_bar(run, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n3,4\n" * 30)
+    said = run("fit", tmp_path / "x.csv", "-k", 3)
+    assert said.code == 0
+    sizes = re.findall(r"^\d +(█*) +(\d+) +\S+% *(\d*)", said.out, re.M)
+    assert [bool(bar) for bar, _, _ in sizes] == [True, True, False]
+    assert sizes[2][1:] == ("0", "")
+
+
+def test_gaps_in_new_rows_say_what_to_do(run, tmp_path):
+    full, gaps, model = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "m.skm"
+    FRAME[NUMBERS].dropna().to_csv(full, index=False)
+    FRAME[NUMBERS].to_csv(gaps, index=False)
+    assert run("fit", full, "-k", 3, "--model", model, "-q").code == 0
+    text = (
+        "b.csv has no value in row 5, column 'income', and the model was fitted with "
+        "--missing error. Fill the gap, or fit again with --missing mean"
+    )
+    refused(run("predict", model, gaps), 1, text)
+    refused(run("report", model, gaps, "--out", tmp_path / "r.html"), 1, text)
+    with pytest.raises(ValueError, match="row 5, column 'income', and the model was"):
+        sketchmeans.load(model).transform(gaps)
+
+
+def test_info_of_a_table_without_numbers(run, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\nu,v\nw,x\n")
+    refused(run("info", tmp_path / "x.csv"), 1, "x.csv has no column of numbers")
+
+
 def test_info_of_a_table(data, run):
     said = run("info", data / "shop.csv")
     assert re.search(r"income +number +2 ", said.out)

@@ -151,14 +151,14 @@ def test_somebody_who_reads_only_the_first_lines(folder):
 pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
 
 
-def in_terminal(*arguments, cwd):
+def in_terminal(*arguments, cwd, stdout=None):
     """Return the exit code and what a command draws on a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         cwd=cwd,
         stdin=theirs,
-        stdout=theirs,
+        stdout=theirs if stdout is None else stdout,
         stderr=theirs,
         env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "110"},
     )
@@ -175,6 +175,73 @@ def in_terminal(*arguments, cwd):
             break
     os.close(ours)
     return process.wait(LIMIT), drawn.decode()
+
+
+def drawn_bars(*arguments, cwd):
+    """Return what a command that works draws, without its control codes."""
+    code, drawn = in_terminal(*arguments, cwd=cwd)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn)
+    assert code == 0, plain
+    assert "\x1b[" in drawn
+    return plain
+
+
+BAR = " +[━╸╺]+"
+
+
+def test_predict_and_report_draw_bars(folder):
+    files = ("--model", "bars.skm", "--quiet", "--missing", "drop")
+    run("fit", "many.npy", "-k", 2, "--max-iter", 1, *files, cwd=folder)
+    plain = drawn_bars("predict", "bars.skm", "many.npy", "--out", "b.npy", cwd=folder)
+    assert re.search(rf"Labelling rows{BAR} +0:00:\d\d", plain), plain
+    assert f"Labelled {ROWS:,} rows in" in plain
+    plain = drawn_bars("report", "bars.skm", "many.npy", "--out", "b.html", cwd=folder)
+    for stage in ("rows", "clusters", "map", "certificate", "pictures"):
+        assert re.search(rf"Report: {stage}{BAR} +0:00:\d\d", plain), plain
+    assert plain.rstrip().endswith("Wrote b.html.")
+
+
+def test_compare_draws_a_bar_for_all_and_those_of_each_fit(folder):
+    plain = drawn_bars(
+        *("compare", "rows.csv", "-k", 3, "--landmarks", "uniform"), cwd=folder
+    )
+    assert re.search(rf"Methods compared{BAR}", plain), plain
+    for name in ("uniform landmarks", "plain k-means"):
+        assert re.search(rf"Clustering with {name}{BAR}", plain), plain
+    assert re.search(rf"Passes over all 600 rows, \d+ restarts{BAR}", plain), plain
+    # What is left on the screen is one bar, and the table.
+    last = plain[plain.rindex("Methods compared") :]
+    assert "Clustering with" not in last
+    assert re.search(r"plain k-means .* × best", last)
+
+
+def test_choose_draws_bars(folder):
+    grid = ("-k", "2-4", "--gamma", "0.05,0.1,0.2")
+    plain = drawn_bars("choose", "rows.csv", *grid, cwd=folder)
+    for stage in (
+        "Reading rows",
+        "Trying 2 to 4 clusters",
+        "Trying bandwidths for 3 clusters",
+    ):
+        assert re.search(rf"{stage}{BAR} +0:00:\d\d", plain), plain
+    code, drawn = in_terminal("choose", "rows.csv", *grid, "--quiet", cwd=folder)
+    assert code == 0
+    assert not re.search("Trying|━", drawn)
+    assert "3 is the most clusters" in drawn
+
+
+def test_results_do_not_go_where_the_bars_are(folder):
+    options = ("-k", 3, "--landmarks", "uniform")
+    with (folder / "table.txt").open("w") as file:
+        code, drawn = in_terminal(
+            "compare", "rows.csv", *options, cwd=folder, stdout=file
+        )
+    assert code == 0
+    assert "Methods compared" in drawn
+    assert "600 rows of 3 columns" not in drawn
+    text = (folder / "table.txt").read_text()
+    assert text.startswith("600 rows of 3 columns")
+    assert "\x1b" not in text
 
 
 def test_bars_are_drawn_on_a_terminal(folder):
@@ -250,6 +317,30 @@ def test_ctrl_c_without_a_checkpoint_stops_at_once(folder, tmp_path):
     assert process.returncode == 130
     assert err.endswith("Stopped. Nothing was written.\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["labels", "report"])
+def test_a_fit_that_is_killed_while_it_writes_leaves_a_whole_file_or_none(
+    option, folder, tmp_path
+):
+    """As soon as the temporary name is there, or at a random moment after that."""
+    name = {"labels": "l.csv", "report": "r.html"}[option]
+    command = ("fit", folder / "rows.csv", "-k", 3, f"--{option}", name)
+    waits = random.Random(option)
+    for _ in range(4):
+        process = started(*command, cwd=tmp_path)
+        while process.poll() is None and not any(tmp_path.iterdir()):
+            time.sleep(1e-4)
+        time.sleep(waits.choice([0.0, 1e-4, waits.uniform(0.0, 0.05)]))
+        process.kill()
+        process.communicate(timeout=LIMIT)
+        assert {f for f in os.listdir(tmp_path) if not f.startswith(".")} <= {name}
+        if (tmp_path / name).exists():
+            text = (tmp_path / name).read_text()
+            assert text.endswith("\n" if option == "labels" else "</html>")
+            assert option == "report" or text.count("\n") == 601
+        for file in tmp_path.iterdir():
+            file.unlink()
 
 
 def test_killed_fits_leave_whole_files(folder, tmp_path):

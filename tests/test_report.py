@@ -20,7 +20,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans, load, save
 from sketchmeans.diagnostics import (
     bandwidth_path,
     certificate,
@@ -355,6 +355,32 @@ def test_one_cluster_one_feature_and_empty_clusters(tmp_path):
     page = _Page(tmp_path / "empty.html")
     assert "1 of them without rows" in page.text
     assert "On the rows of the fit the cost was" in page.text
+
+
+def test_weights_of_the_fit_are_told(tmp_path):
+    rows, path = np.random.default_rng(0).normal(size=(300, 2)), tmp_path / "r.html"
+    ones, twos = np.ones(300), np.repeat([1.0, 2.0], 150)
+
+    def told(model):
+        write_report(model, rows, path)
+        return "the rows of the fit had weights" in path.read_text()
+
+    model = NystromKMeans(3, n_landmarks=20, random_state=0)
+    assert not told(model.fit(rows))
+    assert not told(model.fit(rows, sample_weight=ones))
+    assert not told(model.fit(rows).partial_fit(rows))
+    assert told(model.fit(rows, sample_weight=twos))
+    assert "450 in all" in path.read_text()
+    save(model.fit(rows, sample_weight=0.3 * twos), tmp_path / "m.skm")
+    assert told(load(tmp_path / "m.skm"))
+
+
+def test_stages_are_told(tmp_path):
+    names = []
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    model = NystromKMeans(2, n_landmarks=10, random_state=0).fit(rows)
+    write_report(model, rows, tmp_path / "r.html", on_stage=names.append)
+    assert names == ["clusters", "map", "certificate", "pictures"]
 
 
 def test_kernels_without_a_certificate_say_so(tmp_path):

@@ -307,7 +307,10 @@ class TableClusterer(
         if self.missing == "drop":
             with Workers(self.estimator.n_jobs) as workers:
                 kept = complete_rows(source, workers)
-        return PreparedSource(source, preparation, kept), kept, len(source)
+        prepared = PreparedSource(
+            source, preparation, kept, is_complete=self.missing != "error"
+        )
+        return prepared, kept, len(source)
 
     def _some(self, prepared: PreparedSource) -> PreparedSource:
         if not len(prepared):

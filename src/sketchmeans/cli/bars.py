@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.progress import (
     BarColumn,
     Progress,
-    ProgressColumn,
     Task,
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Column
 from rich.text import Text
 
 from sketchmeans.cli.screen import Screen
@@ -31,13 +33,16 @@ _NAMES = {
 _PARTS = ("pass", "block")
 
 
-class _TimeLeft(ProgressColumn):
-    """The time that a stage may still take."""
+class _Time(TimeElapsedColumn):
+    """The time that a stage may still take; if nobody knows, what it has taken.
+
+    One of both, and never cut, so that there is room for a bar in 80 columns.
+    """
 
     def render(self, task: Task) -> Text:
         left = task.time_remaining
         if task.finished or left is None:
-            return Text("")
+            return super().render(task)
         return Text(f"{duration(left)} left", style="dim")
 
 
@@ -72,9 +77,14 @@ class StageCallback:
         """Begin a stage of at most so many parts; 0 if it has none."""
         raise NotImplementedError  # pragma: no cover - abstract
 
-    def part(self, stage: int, cost: float | None, tol: float) -> None:
-        """Note that a part is done, at this cost."""
+    def part(
+        self, stage: int, cost: float | None = None, tol: float = 0.0, count: int = 1
+    ) -> None:
+        """Note that a part is done, at this cost; or so many of them."""
         raise NotImplementedError  # pragma: no cover - abstract
+
+    def expect(self, stage: int, n_parts: int) -> None:
+        """Note how many parts a stage has, where that is known after it began."""
 
     def end(self, stage: int) -> None:
         """End a stage."""
@@ -86,13 +96,15 @@ class Bars(StageCallback):
 
     def __init__(self, screen: Screen) -> None:
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[note]}", style="dim"),
-            TimeElapsedColumn(),
-            _TimeLeft(),
+            TextColumn("{task.fields[note]}", style="dim", markup=False),
+            _Time(table_column=Column(no_wrap=True)),
             console=screen.errors,
+            redirect_stdout=False,  # which may be a file
+            redirect_stderr=False,
         )
+        self._is_held = False
         self._bars: dict[int, Any] = {}
         self._costs: dict[int, list[float]] = {}
         self._most: dict[int, int] = {}
@@ -101,7 +113,24 @@ class Bars(StageCallback):
         self._progress.start()
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        self._progress.stop()
+        if not self._is_held:
+            self._progress.stop()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Draw for more than one fit."""
+        self._is_held = True
+        try:
+            with self._progress:
+                yield
+        finally:
+            self._is_held = False
+
+    def tidy(self) -> None:
+        """Take away bars that are full."""
+        for task in self._progress.tasks:
+            if task.finished:
+                self._progress.remove_task(task.id)
 
     def begin(self, stage: int, title: str, n_parts: int | None) -> None:
         self._most[stage] = n_parts or 1
@@ -110,10 +139,12 @@ class Bars(StageCallback):
             title, total=n_parts or None, note=""
         )
 
-    def part(self, stage: int, cost: float | None, tol: float) -> None:
+    def part(
+        self, stage: int, cost: float | None = None, tol: float = 0.0, count: int = 1
+    ) -> None:
         bar = self._bars[stage]
         if cost is None:
-            self._progress.advance(bar)
+            self._progress.advance(bar, count)
             return
         from sketchmeans.progress import expected_passes
 
@@ -122,6 +153,9 @@ class Bars(StageCallback):
         total = expected_passes(costs, tol, self._most[stage]) or self._most[stage]
         note = f"pass {len(costs)}, cost {cost:.6g}"
         self._progress.update(bar, completed=len(costs), total=total, note=note)
+
+    def expect(self, stage: int, n_parts: int) -> None:
+        self._progress.update(self._bars[stage], total=n_parts)
 
     def end(self, stage: int) -> None:
         bar = self._bars.pop(stage)
@@ -139,7 +173,9 @@ class Lines(StageCallback):
     def begin(self, stage: int, title: str, n_parts: int | None) -> None:
         self._stages[stage] = (title, time.perf_counter(), [])
 
-    def part(self, stage: int, cost: float | None, tol: float) -> None:
+    def part(
+        self, stage: int, cost: float | None = None, tol: float = 0.0, count: int = 1
+    ) -> None:
         if cost is not None:
             title, _, costs = self._stages[stage]
             costs.append(cost)
@@ -152,13 +188,19 @@ class Lines(StageCallback):
         self._screen.say_error(f"{title}: done in {took}{note}")
 
 
+def display(screen: Screen) -> Bars | Lines | None:
+    """Return what shows progress, where somebody may look."""
+    if screen.quiet:
+        return None
+    if screen.verbose:
+        return Lines(screen)
+    return Bars(screen) if screen.has_bars else None
+
+
 def watched(estimator: Any, screen: Screen) -> Any:
     """Return an estimator that shows its progress, where somebody may look."""
-    if screen.quiet:
-        return estimator
-    if screen.verbose:
-        return estimator.set_callbacks(Lines(screen))
-    return estimator.set_callbacks(Bars(screen)) if screen.has_bars else estimator
+    shown = display(screen)
+    return estimator if shown is None else estimator.set_callbacks(shown)
 
 
 def duration(seconds: float) -> str:

@@ -9,10 +9,12 @@ from typing import Any
 
 import typer
 
+from sketchmeans.cli.bars import watched
 from sketchmeans.cli.data import built_estimator, readable, table_clusterer
-from sketchmeans.cli.output import check_can_write
-from sketchmeans.cli.report import written_report
+from sketchmeans.cli.output import check_apart, check_can_write
+from sketchmeans.cli.report import known_classes, written_report
 from sketchmeans.cli.screen import Screen
+from sketchmeans.cli.stages import stages
 
 
 def run(
@@ -26,7 +28,13 @@ def run(
 ) -> None:
     """Try numbers of clusters, then bandwidths, and suggest one of each."""
     counts, gammas = _counts(n_clusters), _gammas(gamma)
+    has_width = _has_width(params["kernel"])
+    if gammas and not has_width:
+        raise typer.BadParameter(
+            f"--gamma means nothing to --kernel {params['kernel']}; leave it out."
+        )
     check_can_write("--report", report, (".html",))
+    check_apart({"--report": report}, [data])
     chosen = {name: value for name, value in params.items() if value is not None}
     with readable(data, screen) as path, screen.warnings():
         first = gammas[0] if len(gammas) == 1 else None
@@ -35,19 +43,30 @@ def run(
             path,
             **table,
         )
-        with screen.working("Reading rows"):
-            rows = model.learn(path).prepare(path)
+        with stages(screen) as shown:
+            rows = shown.watch(model).learn(path).prepare(path)
+        model.set_callbacks()
+        if len(counts) > 1 or (has_width and len(gammas) != 1):
+            counts = _possible(screen, rows, counts)
         k, k_path, k_advice = _count(screen, rows, counts, first, chosen)
-        width, g_path, g_advice = _bandwidth(screen, rows, k, gammas, chosen)
+        width, g_path, g_advice = first, None, None
+        if has_width and len(gammas) != 1:
+            width, g_path, g_advice = _bandwidth(screen, rows, k, gammas, chosen)
         if report is not None:
             paths = [path for path in (k_path, g_path) if path is not None]
-            model.set_params(estimator__n_clusters=k, estimator__gamma=width)
-            with screen.working("Clustering"):
-                model.fit(path)
-            written_report(screen, model, path, report, classes=None, paths=paths)
+            model.set_params(estimator__n_clusters=k)
+            if width is not None:
+                model.set_params(estimator__gamma=width)
+            watched(model, screen).fit(path)
+            classes = known_classes(model, path)
+            written_report(screen, model, path, report, classes=classes, paths=paths)
     for advice in (k_advice, g_advice):
         if advice is not None:
-            screen.say(("" if advice.is_clear else "Not clear: ") + advice.note)
+            screen.say(advice.note)
+    if not has_width:
+        screen.say(
+            f"The {params['kernel']} kernel has no bandwidth: there was none to choose."
+        )
     screen.say(f"\nNext: {_next(data, k, width, params, table)}", style="bold")
     if report is not None:
         screen.say(f"Wrote {report}.")
@@ -63,17 +82,50 @@ def run(
     )
 
 
+def _has_width(kernel: str | None) -> bool:
+    """Say whether a kernel has a bandwidth, if there is a kernel of that name."""
+    from sketchmeans.kernels import as_kernel
+
+    return kernel is None or hasattr(as_kernel(kernel), "gamma")
+
+
+def _possible(screen: Screen, rows: Any, counts: list[int]) -> list[int]:
+    """Return the numbers of clusters that a third of the rows can have."""
+    n, most = len(rows), len(rows) // 3
+    few = [k for k in counts if k <= most]
+    if not few:
+        clusters = "1 cluster" if counts[0] == 1 else f"{counts[0]:,} clusters"
+        raise ValueError(
+            f"{rows.path} has too few rows, {n:,}: to compare samples of them with "
+            f"{clusters} takes at least {3 * counts[0]:,}."
+        )
+    if len(few) < len(counts):
+        screen.say(
+            f"{n:,} rows are too few to compare more than {few[-1]:,} clusters; with "
+            f"{3 * counts[-1]:,} it would be up to {counts[-1]:,}.\n"
+        )
+    return few
+
+
 def _next(
-    data: str, k: int, gamma: float, params: Mapping[str, Any], table: Mapping[str, Any]
+    data: str,
+    k: int,
+    gamma: float | None,
+    params: Mapping[str, Any],
+    table: Mapping[str, Any],
 ) -> str:
     """Return the command that clusters the table so."""
-    words = ["sketchmeans", "fit", data, "-k", str(k), "--gamma", f"{gamma:.4g}"]
+    words = ["sketchmeans", "fit", data, "-k", str(k)]
+    if gamma is not None:
+        words += ["--gamma", f"{gamma:.4g}"]
     if params["kernel"] is not None:
         words += ["--kernel", params["kernel"]]
     for name, value in table.items():
         if value and value != _DEFAULTS.get(name):
             typed = value if isinstance(value, str) else ",".join(value)
             words += [f"--{name.replace('_', '-')}", typed]
+    if params["random_state"] != _DEFAULTS["seed"]:
+        words += ["--seed", str(params["random_state"])]
     return shlex.join(words)
 
 
@@ -89,8 +141,10 @@ def _count(
         return counts[0], None, None
     from sketchmeans.diagnostics import advised_cluster_count, cluster_count_path
 
-    with screen.working(f"Trying {counts[0]} to {counts[-1]} clusters"):
-        width = "mean" if gamma is None else gamma
+    width = "mean" if gamma is None else gamma
+    title = f"Trying {counts[0]} to {counts[-1]} clusters"
+    # All of them share the passes, so there are no parts to count.
+    with stages(screen) as shown, shown.stage(title):
         path = cluster_count_path(rows, counts, gamma=width, **params)
     advice = advised_cluster_count(path)
     _table(screen, path, "n_clusters", "clusters", advice.value)
@@ -100,25 +154,30 @@ def _count(
 def _bandwidth(
     screen: Screen, rows: Any, k: int, gammas: list[float], params: dict[str, Any]
 ) -> tuple[float, Any, Any]:
-    """Return a bandwidth, with its path and the reason; None if it was given."""
-    if len(gammas) == 1:
-        return gammas[0], None, None
+    """Return a bandwidth, with its path and the reason."""
     from sketchmeans.diagnostics import (
         advised_bandwidth,
         bandwidth_grid,
         bandwidth_path,
     )
 
-    with screen.working(f"Trying bandwidths for {k} clusters"):
-        tried = gammas or bandwidth_grid(rows, **params)
-        path = bandwidth_path(rows, tried, k, **params)
+    tried = gammas or bandwidth_grid(rows, **params)
+    title = f"Trying bandwidths for {k} clusters"
+    parts = []
+    with stages(screen) as shown, shown.stage(title, len(tried)) as stage:
+        for gamma in tried:  # the seed is a number: each by itself gives the same
+            parts.append(bandwidth_path(rows, [gamma], k, **params))
+            stage.advance()
+    path = {
+        name: [value for part in parts for value in part[name]] for name in parts[0]
+    }
     advice = advised_bandwidth(path, k, len(rows))
     _table(screen, path, "gamma", "gamma", advice.value)
     return float(advice.value), path, advice
 
 
 #: Options that need not be typed.
-_DEFAULTS = {"scale": "standard", "missing": "error"}
+_DEFAULTS = {"scale": "standard", "missing": "error", "seed": 0}
 #: What the columns of a path are called, in the order in which they are shown.
 _COLUMNS = {
     "stability": "agreement",

@@ -10,6 +10,7 @@ import typer
 from sketchmeans.cli.bars import duration
 from sketchmeans.cli.data import built_estimator, readable, table_clusterer
 from sketchmeans.cli.screen import Screen
+from sketchmeans.cli.stages import stages
 
 #: What plain k-means is called.
 PLAIN = "plain k-means"
@@ -29,20 +30,25 @@ def run(
     models = _models(n_clusters, landmarks, params)
     with readable(data, screen) as path, screen.warnings():
         tables = table_clusterer(models[PLAIN], path, **table)
-        with screen.working("Reading rows") as status:
-            rows = tables.learn(path).prepare(path)
+        with stages(screen) as shown:
+            rows = shown.watch(tables).learn(path).prepare(path)
             classes = None
             if table["label_column"] is not None:
                 classes = tables.label_values(path)
+            for model in models.values():
+                shown.watch(model)
+            with shown.stage("Methods compared", len(models)) as all_of_them:
 
-            def on_model(name: str) -> None:
-                text = f"Clustering with {_called(name)}"
-                if status is not None:
-                    status.update(text)
-                elif screen.verbose:
-                    screen.say_error(text)
+                def on_model(name: str) -> None:
+                    if name != next(iter(models)):
+                        all_of_them.advance()
+                    shown.finish()
+                    shown.tidy()
+                    shown.next(f"Clustering with {_called(name)}")
 
-            found = compare_models(models, rows, classes, on_model=on_model)
+                found = compare_models(models, rows, classes, on_model=on_model)
+                shown.finish()
+                shown.tidy()
     _say(screen, found, rows.shape)
     screen.json({**found.to_dict(), "n_samples": len(rows), "n_clusters": n_clusters})
 

@@ -16,6 +16,7 @@ import typer
 from sketchmeans.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from sketchmeans.preparation import Table
     from sketchmeans.tabular import TableClusterer
 
 #: The estimators by the name that is typed.
@@ -153,23 +154,22 @@ def table_clusterer(
     )
 
 
-def model_and_rows(model: Any, path: str, screen: Screen) -> tuple[Any, Any]:
+def model_and_rows(model: Any, table: Table, screen: Screen) -> tuple[Any, Any]:
     """Return the estimator within a model, and the rows of a table as it sees them."""
     from sketchmeans import TableClusterer
 
     if isinstance(model, TableClusterer):
-        inner, rows = model.estimator_, model.prepare(path)
+        inner, rows = model.estimator_, model.prepare(table)
     else:
-        inner, rows = model, rows_by_name(model, path)
-    rows.path = screen.called.get(path, rows.path)
+        inner, rows = model, rows_by_name(model, table)
+    rows.path = screen.called.get(table.path, rows.path)
     return inner, rows
 
 
-def rows_by_name(model: Any, path: str) -> Any:
+def rows_by_name(model: Any, table: Table) -> Any:
     """Return the rows of a table, with the columns that an estimator was fitted to."""
-    from sketchmeans.preparation import as_table, known_columns
+    from sketchmeans.preparation import known_columns
 
-    table = as_table(path)
     names = getattr(model, "feature_names_in_", None)
     if names is None or table.types is None:
         return table.open(None)

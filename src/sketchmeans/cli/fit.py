@@ -158,6 +158,11 @@ def _say(screen: Screen, model: Any, found: Mapping[str, Any]) -> None:
     say_sizes(screen, found["cluster_sizes"], found["exemplar_indices"])
 
 
+def _bar_length(size: float, largest: float) -> int:
+    """Return up to 20; a cluster that has rows has a bar, an empty one has none."""
+    return max(round(20 * size / largest), 1) if size else 0
+
+
 #: Most clusters that are listed.
 _LISTED = 30
 
@@ -169,10 +174,10 @@ def say_sizes(screen: Screen, sizes: Any, exemplars: Any) -> None:
     rows = [
         (
             str(j),
-            "█" * max(round(20 * float(sizes[j]) / largest), 1),
+            "█" * _bar_length(float(sizes[j]), largest),
             f"{sizes[j]:,.0f}",
             f"{sizes[j] / total:.1%}",
-            f"{exemplars[j]:,}",
+            f"{exemplars[j]:,}" if sizes[j] else "",
         )
         for j in order.tolist()
     ]

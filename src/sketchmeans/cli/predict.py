@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from sketchmeans.cli.bars import duration
 from sketchmeans.cli.data import STREAM, loaded, readable, rows_by_name
 from sketchmeans.cli.output import check_apart, check_labels, write_labels
 from sketchmeans.cli.screen import Screen
+from sketchmeans.cli.stages import WatchedTable, stages
 
 
 def run(screen: Screen, model: str, data: str, out: str) -> None:
     """Label the rows of a table."""
     from sketchmeans import TableClusterer
+    from sketchmeans.preparation import as_table
 
     check_labels("--out", out)
     check_apart({"--out": out}, [model, data])
@@ -23,11 +26,13 @@ def run(screen: Screen, model: str, data: str, out: str) -> None:
         )
     with readable(data, screen) as path, screen.warnings():
         start = time.perf_counter()
-        with screen.working("Labelling rows"):
-            rows = path
+        with stages(screen) as shown, shown.stage("Labelling rows") as stage:
+            # Rows with gaps are looked for first.
+            n_passes = 2 if getattr(fitted, "missing", None) == "drop" else 1
+            table: Any = WatchedTable(as_table(path), stage, n_passes)
             if not isinstance(fitted, TableClusterer):
-                rows = rows_by_name(fitted, path)
-            labels = fitted.predict(rows)
+                table = rows_by_name(fitted, table)
+            labels = fitted.predict(table)
         seconds = time.perf_counter() - start
     dropped = int((labels < 0).sum())
     write_labels(labels, out)

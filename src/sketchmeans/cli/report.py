@@ -10,6 +10,10 @@ import typer
 from sketchmeans.cli.data import loaded, model_and_rows, readable
 from sketchmeans.cli.output import check_apart, check_can_write
 from sketchmeans.cli.screen import Screen
+from sketchmeans.cli.stages import WatchedTable, stages
+
+#: Stages of a report that go through the rows.
+_ROW_BY_ROW = ("clusters", "certificate")
 
 
 def run(
@@ -44,11 +48,27 @@ def written_report(
 ) -> None:
     """Write the report of a model on a table."""
     from sketchmeans.cli.fit import command_line
+    from sketchmeans.preparation import as_table
     from sketchmeans.report import write_report
 
-    with screen.working("Writing the report"):
-        inner, rows = model_and_rows(model, path, screen)
-        write_report(inner, rows, out, y=classes, command=command_line(), **options)
+    with stages(screen) as shown:
+        shown.next("Report: rows")
+        inner, rows = model_and_rows(model, WatchedTable(as_table(path), shown), screen)
+
+        def on_stage(name: str) -> None:
+            n_rows = len(rows) if name in _ROW_BY_ROW else None
+            shown.next(f"Report: {name}", n_rows)
+
+        write_report(
+            inner,
+            rows,
+            out,
+            y=classes,
+            command=command_line(),
+            on_stage=on_stage,
+            **options,
+        )
+        shown.finish()
 
 
 def known_classes(model: Any, path: Any) -> Any:

@@ -125,11 +125,14 @@ def advised_bandwidth(
             "No bandwidth is clear: different samples hardly agree with any. "
             f"{gamma:.4g} is the best of these (agreement {how:.2f} of 1).",
         )
+    bound = ""
+    if ratio[best] < np.inf:
+        within = f"{ratio[best]:.2f} times the best possible"
+        bound = f", and the cost is surely within {within}"
     return Advice(
         gamma,
         True,
-        f"Different samples agree on its clusters (agreement {how:.2f} of 1), and the "
-        f"cost is surely within {ratio[best]:.2f} times the best possible.",
+        f"Different samples agree on its clusters (agreement {how:.2f} of 1){bound}.",
     )
 
 

@@ -163,12 +163,12 @@ def _surveyed(
     def look(span: Span) -> _Survey:
         block = source.read(*span)
         if source.is_sparse:
-            _check_values(source, block, span[0], missing)
+            check_values(source, block, span[0], missing)
             complete = np.ones(span[1] - span[0], bool)
             return _Survey(_sparse_moments(block), complete)
         gaps = np.isnan(block)
         complete = ~gaps.any(axis=1)
-        _check_values(source, block, span[0], missing)
+        check_values(source, block, span[0], missing)
         if missing == "drop":
             block, gaps = block[complete], gaps[complete]
         return _Survey(_dense_moments(block, gaps), complete)
@@ -241,7 +241,21 @@ def _check_sparse(scaling: Scaling, missing: str) -> None:
         )
 
 
-def _check_values(source: Source, block: Block, first: int, missing: str) -> None:
+#: What to do about gaps in the table of a fit, and in a new one.
+_IN_FIT = (
+    ". Leave out such rows with missing='drop', or fill in the mean with "
+    "missing='mean'."
+)
+IN_NEW_ROWS = (
+    ", and the model was fitted with missing='error'. Fill the gap, or fit again with "
+    "missing='mean', which fills in the mean, or missing='drop', which leaves out such "
+    "rows."
+)
+
+
+def check_values(
+    source: Source, block: Block, first: int, missing: str, advice: str = _IN_FIT
+) -> None:
     """Raise where a value is infinite, or missing although that is an error."""
     stored = block.data if sparse.issparse(block) else block
     if stored.dtype.kind != "f":
@@ -257,10 +271,7 @@ def _check_values(source: Source, block: Block, first: int, missing: str) -> Non
         raise ValueError(
             f"{path} has an infinite value in row {row}, column {column!r}."
         )
-    raise ValueError(
-        f"{path} has no value in row {row}, column {column!r}. Leave out such rows "
-        "with missing='drop', or fill in the mean with missing='mean'."
-    )
+    raise ValueError(f"{path} has no value in row {row}, column {column!r}{advice}")
 
 
 def _check_some_value(source: Source, moments: Moments) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.linalg import Array
-from sketchmeans.preparation.scaling import Preparation
+from sketchmeans.preparation.scaling import IN_NEW_ROWS, Preparation, check_values
 from sketchmeans.rows import float_type
 from sketchmeans.sources.base import Block, Source
 
@@ -26,11 +26,20 @@ class PreparedSource(Source):
     preparation : Preparation
     kept : ndarray of row numbers, optional
         The rows that are kept; None keeps all.
+    is_complete : bool, default=True
+        Whether it is known that no value is missing that is not filled in; else this is
+        checked when rows are read.
     """
 
     def __init__(
-        self, inner: Source, preparation: Preparation, kept: Array | None = None
+        self,
+        inner: Source,
+        preparation: Preparation,
+        kept: Array | None = None,
+        *,
+        is_complete: bool = True,
     ) -> None:
+        self._is_complete = is_complete
         self._inner, self._kept = inner, kept
         self.preparation = preparation
         self.path, self.feature_names = inner.path, inner.feature_names
@@ -53,7 +62,10 @@ class PreparedSource(Source):
         self._scale = preparation.scale.astype(self.dtype)
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        return self._prepared(self._raw(start, stop), out)
+        raw = self._raw(start, stop)
+        if not self._is_complete:
+            check_values(self._inner, raw, start, "error", IN_NEW_ROWS)
+        return self._prepared(raw, out)
 
     def take(self, indices: Array) -> Block:
         return self._prepared(self._inner.take(self.numbers(indices)), None)

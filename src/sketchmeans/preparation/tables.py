@@ -44,6 +44,8 @@ class Table(ABC):
 
 def as_table(X: Any) -> Table:
     """Return what a user gave, as a table."""
+    if isinstance(X, Table):
+        return X
     if isinstance(X, str | os.PathLike):
         return _FileTable(os.fspath(X))
     if isinstance(X, Source):
@@ -80,6 +82,8 @@ class _FileTable(Table):
                 self.path, others[:1], label_column=str(column), missing="nan"
             )
             return source.labels()
+        if self.types[str(column)] is not None:
+            raise ValueError(f"{self.path} has no column of numbers.")
         return _column_values(self.open([column]))
 
 

@@ -175,6 +175,9 @@ def _facts(found: Findings) -> list[tuple[str, str]]:
         ("Data", found.data),
         ("Method", f"{name[0].upper()}{name[1:]} ({type(model).__name__})"),
     ]
+    weights = words.weight_words(model)
+    if weights:
+        facts.append(("Weights", weights))
     kernel = getattr(model, "kernel_", None)
     if kernel is not None:
         meaning = words.bandwidth_words(model)

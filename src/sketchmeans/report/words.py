@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import isfinite, log, sqrt
 from typing import Any
 
+import numpy as np
+
 from sketchmeans.cluster import KernelKMeans, NystromKMeans
 from sketchmeans.diagnostics import Agreement, Certificate, ClusterSummary, RowMap
 from sketchmeans.diagnostics.base import shown
@@ -62,6 +64,23 @@ def lead(model: Any, summary: ClusterSummary, n_features: int | None) -> str:
     if isinstance(model, NystromKMeans):
         text += f" with {plural(int(model.landmarks_.shape[0]), 'landmark')}"
     return f"{text}."
+
+
+def weight_words(model: Any) -> str:
+    """Say that the rows of a fit had weights; nothing if they had none."""
+    sizes = np.asarray(getattr(model, "cluster_sizes_", ()), dtype=np.float64)
+    labels = getattr(model, "labels_", None)  # a model from a file has none
+    in_batches = hasattr(model, "_masses")  # and labels are those of the last
+    if isinstance(labels, np.ndarray) and not in_batches:
+        weighted = bool((np.bincount(labels, minlength=len(sizes)) != sizes).any())
+    else:
+        weighted = bool((sizes != np.round(sizes)).any())
+    if not weighted:
+        return ""
+    return (
+        f"the rows of the fit had weights, {shown(float(sizes.sum()))} in all. Sizes, "
+        "costs and means on this page count every row once"
+    )
 
 
 def cost_words(summary: ClusterSummary, row_map: RowMap, model: Any) -> str:

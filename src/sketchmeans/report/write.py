@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -78,6 +78,7 @@ def write_report(
     certificate: str | Certificate | None = "nystrom",
     paths: Paths | None = None,
     random_state: Any = 0,
+    on_stage: Callable[[str], Any] = lambda name: None,
 ) -> Report:
     """Write what a fitted model found in some rows as one HTML file.
 
@@ -120,6 +121,9 @@ def write_report(
         to be drawn.
     random_state : int, Generator, RandomState or None, default=0
         Draws the sample, and the subsamples of a certificate.
+    on_stage : callable, optional
+        Called with the name of each stage before it: "clusters", "map", "certificate"
+        and "pictures".
 
     Returns
     -------
@@ -152,11 +156,15 @@ def write_report(
     if not isinstance(certificate, Certificate | None):
         check_option("certificate", certificate, ("nystrom", "subsample"))
     map_rng, bound_rng = as_generator(random_state).spawn(2)
+    on_stage("clusters")
     summary = cluster_summary(
         model, X, y=y, n_exemplars=_EXEMPLARS if shape is None else _IMAGES
     )
+    on_stage("map")
     sampled = row_map(model, X, sample_size=sample_size, random_state=map_rng)
+    on_stage("certificate")
     bound = _certificate(model, X, certificate, bound_rng)
+    on_stage("pictures")
     page = rendered(
         Findings(
             model=model,

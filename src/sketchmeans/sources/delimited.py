@@ -1,4 +1,9 @@
-"""Text tables: comma- or tab-separated values."""
+"""Text tables: values separated by commas, semicolons, tabs or bars.
+
+What separates them is what the suffix says, a comma or a tab, unless the first two
+lines tell otherwise: see `_delimiter`.  A column of the words true and false is one of
+1 and 0.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +32,8 @@ from sketchmeans.sources.text import PIECE_BYTES, Piece, lines_in_pieces
 
 #: What stands for a value that is not there.
 _NO_VALUES = ["", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "?"]
+#: What may separate values.
+_SIGNS = (",", ";", "\t", "|")
 
 
 def open_delimited(
@@ -54,7 +61,9 @@ def open_delimited(
     kind = np.dtype(np.float64 if dtype is None else dtype)
     schema = pa.schema([(name, pa.from_numpy_dtype(kind)) for name in names])
     chosen = choose_columns(path, schema, columns, label_column, kind, missing)
-    source = DelimitedSource(_Parser(path, chosen, names, delimiter), n_bytes)
+    truths = _truths(path, names, delimiter, n_bytes).intersection(chosen.names)
+    parser = _Parser(path, chosen, names, delimiter, truths)
+    source = DelimitedSource(parser, n_bytes)
     if not has_header:
         source.feature_names = None
     return source
@@ -69,16 +78,33 @@ def delimited_schema(path: str) -> Any:
     names, n_bytes = _first_line(path, delimiter)
     if all(_is_number(name) for name in names):
         return None
-    _, text = next(lines_in_pieces(path, n_bytes), (n_bytes, b""))
-    if not text:
+    found = _guessed(path, names, delimiter, n_bytes)
+    if found is None:
         raise ValueError(f"{path} has no rows; at least one is needed.")
-    any_type = Columns(tuple(names), np.dtype(np.float64))
-    found = _Parser(path, any_type, names, delimiter).batch(text, {}, 0).schema
-    # Words that Arrow reads as true and false, and columns that have no value yet.
-    kinds = {pa.bool_(): pa.string(), pa.null(): pa.float64()}
+    # A column that has no value yet may have numbers further down.
     return pa.schema(
-        [(field.name, kinds.get(field.type, field.type)) for field in found]
+        [
+            (field.name, pa.float64() if pa.types.is_null(field.type) else field.type)
+            for field in found
+        ]
     )
+
+
+def _guessed(path: str, names: list[str], delimiter: str, offset: int) -> Any:
+    """Return what the first lines say of the types; None if there are none."""
+    _, text = next(lines_in_pieces(path, offset), (offset, b""))
+    if not text:
+        return None
+    any_type = Columns(tuple(names), np.dtype(np.float64))
+    return _Parser(path, any_type, names, delimiter).batch(text, {}, 0).schema
+
+
+def _truths(path: str, names: list[str], delimiter: str, offset: int) -> frozenset[str]:
+    """Return the columns of the words true and false."""
+    if len(set(names)) < len(names):
+        return frozenset()  # which are told apart by no name
+    found = _guessed(path, names, delimiter, offset) or ()
+    return frozenset(field.name for field in found if pa.types.is_boolean(field.type))
 
 
 class DelimitedSource(TableSource):
@@ -137,11 +163,16 @@ class _Parser:
     columns: Columns
     names: list[str]  # of all columns of the file
     delimiter: str
+    truths: frozenset[str] = frozenset()  # columns of true and false
 
     def features(self, text: bytes, first: int) -> list[Array]:
         """Return the features; `first` is the number of the first row."""
         kind = pa.from_numpy_dtype(self.columns.dtype)
-        batch = self.batch(text, dict.fromkeys(self.columns.names, kind), first)
+        types = {
+            name: pa.bool_() if name in self.truths else kind
+            for name in self.columns.names
+        }
+        batch = self.batch(text, types, first)
         return arrays_of(batch, self.path, self.columns, first)
 
     def batch(self, text: bytes, types: dict[str, Any], first: int) -> Any:
@@ -172,9 +203,12 @@ class _Parser:
         row = f" at row {first + int(found[1]) - 1}" if found else ""
         if value := re.search(r"column #(\d+): .*invalid value (.*)", error, re.S):
             name = self.columns.names[int(value[1])]
+            what = "neither true nor false" if name in self.truths else "no number"
+            if re.fullmatch(r"'[+-]?\d*,\d+'", value[2]):
+                what += ": decimals should have a point"
             return (
-                f"{self.path} cannot be read{row}, column {name!r}: {value[2]} is no "
-                "number."
+                f"{self.path} cannot be read{row}, column {name!r}: {value[2]} is "
+                f"{what}."
             )
         if width := re.search(r"Expected (\d+) columns, got (\d+)", error):
             return (
@@ -185,7 +219,40 @@ class _Parser:
 
 
 def _delimiter(path: str) -> str:
-    return "\t" if path.lower().endswith(".tsv") else ","
+    """Return what separates the values of a file.
+
+    What the suffix says, if the first two lines have as many of it; else the one other
+    sign of which they have as many, and some.
+    """
+    usual = "\t" if path.lower().endswith(".tsv") else ","
+    with open(path, "rb") as file:
+        lines = [file.readline() for _ in range(2)]
+    try:
+        first, second = (line.decode("utf-8-sig").rstrip("\r\n") for line in lines)
+    except UnicodeDecodeError:
+        return usual  # who reads the line says what is wrong
+
+    def separates(sign: str) -> bool:
+        widths = [_width(line, sign) for line in (first, second or first)]
+        return widths[0] == widths[1] > 1
+
+    if separates(usual):
+        return usual
+    others = [sign for sign in _SIGNS if sign != usual and separates(sign)]
+    if len(others) > 1:
+        raise ValueError(
+            f"{path} could be separated by {' or '.join(map(repr, others))}: write it "
+            f"with {usual!r}."
+        )
+    return others[0] if others else usual
+
+
+def _width(line: str, sign: str) -> int:
+    """Return the number of values in a line."""
+    try:
+        return len(next(csv.reader([line], delimiter=sign), []))
+    except csv.Error:
+        return 0
 
 
 def _first_line(path: str, delimiter: str) -> tuple[list[str], int]:
