@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+from scipy import sparse
 
 from sketchmeans import NystromKMeans, TableClusterer
+from tests import written
 
 COMMAND = [sys.executable, "-m", "sketchmeans"]
 LIMIT = 120  # seconds; far more than any takes
@@ -78,6 +80,31 @@ def test_a_table_becomes_a_model_labels_and_a_report(folder):
     done = run("info", "m.skm", "--json", cwd=folder)
     assert json.loads(done.stdout)["n_clusters"] == 3
     assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        written.write_parquet,
+        written.write_feather_packed,
+        written.write_arrow,
+        written.write_csv,
+        written.write_npz_packed,
+        written.write_svmlight_from_zero,
+    ],
+)
+def test_every_format(write, tmp_path):
+    rows = written.X[:900]
+    if write is written.write_svmlight_from_zero:
+        rows = sparse.csr_array(rows)
+    path = write(tmp_path, rows)
+    if write is written.write_csv:  # with a separator of another kind
+        path.write_text(path.read_text().replace(",", ";"))
+    options = ("-k", 4, "--labels", tmp_path / "labels.npy")
+    done = run("fit", path, *options, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    model = TableClusterer(NystromKMeans(4, random_state=0))
+    assert_array_equal(np.load(tmp_path / "labels.npy"), model.fit_predict(path))
 
 
 def test_compare_and_choose(folder):

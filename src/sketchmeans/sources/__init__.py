@@ -55,7 +55,10 @@ def open_rows(
         - ``.npy``, and ``.npz`` with an array "X", with only one 2-D array, or with a
           CSR matrix as `scipy.sparse.save_npz` writes it; uncompressed ones are faster
         - ``.parquet``, ``.pq``, ``.arrow``, ``.feather``, ``.csv``, ``.tsv``: through
-          pyarrow, which ``pip install sketchmeans[files]`` brings
+          pyarrow, which ``pip install sketchmeans[files]`` brings.  Text may be
+          separated by commas, semicolons, tabs or bars: by what the suffix says, or by
+          the one sign of which the first two lines have as many.  A column of true and
+          false is one of 1 and 0
         - ``.svmlight``, ``.svm``, ``.libsvm``: sparse
     columns : list of str, optional
         Names of the columns that are features, of files that have names.  Default is
