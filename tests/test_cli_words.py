@@ -101,6 +101,11 @@ def test_a_terminal_that_knows_ascii_only(monkeypatch, folder):
         ("image_shape=(28, 28) should", "--image-shape 28x28 should"),
         ("kernel=Sigmoid(coef0=1) should", "--kernel sigmoid should"),
         ("gamma=-1 should; tol=1e-05.", "--gamma -1 should; --tol 1e-05."),
+        ("Sigmoid(coef0=1, gamma=2) is not", "Sigmoid(coef0=1, gamma=2) is not"),
+        (
+            "X contains negative values.",
+            "X contains negative values. Try --scale none.",
+        ),
         ("init='n_clusters' x", "--init n_clusters x"),
         ("Use NystromKMeans, or n_jobs.", "Use --estimator nystrom, or --jobs."),
         ("column 'n_init' of n_init.csv", "column 'n_init' of n_init.csv"),
@@ -124,6 +129,12 @@ def test_messages_speak_of_options(text, words):
             "Give --n-landmarks as a number or raise ",
         ),
         ("compare DATA -k 2 --landmarks EMPTY", 2, "--landmarks '' should be names"),
+        (
+            "fit DATA -k 2 --estimator exact --checkpoint c",
+            2,
+            "--checkpoint means nothing to --estimator exact; leave it out",
+        ),
+        ("fit DATA -k 2 --kernel chi2", 1, "negative values. Try --scale none"),
         ("fit DATA -k 2 --checkpoint OTHER", 2, "--checkpoint .*rows.npy is no checkp"),
     ],
 )

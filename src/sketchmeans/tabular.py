@@ -216,8 +216,9 @@ class TableClusterer(
             )
         known = "checkpoint" in signature(self.estimator.fit).parameters
         if checkpoint is not None and not known:
+            where = str(getattr(checkpoint, "path", checkpoint))
             raise ValueError(
-                f"checkpoint={checkpoint!r} should be None: "
+                f"checkpoint={where!r} should be None: "
                 f"{type(self.estimator).__name__} has no checkpoints."
             )
 

@@ -7,7 +7,10 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from inspect import signature
 from typing import Any
+
+import typer
 
 from sketchmeans.cli.bars import duration, watched
 from sketchmeans.cli.data import built_estimator, readable, table_clusterer
@@ -58,6 +61,11 @@ def run(
     """Cluster a table, say what came out, and write it."""
     outputs.check(data)
     built = built_estimator(estimator, n_clusters, params)
+    has_checkpoints = "checkpoint" in signature(built.fit).parameters
+    if outputs.checkpoint is not None and not has_checkpoints:
+        raise typer.BadParameter(
+            f"--checkpoint means nothing to --estimator {estimator}; leave it out."
+        )
     with readable(data, screen) as path, screen.warnings():
         model = watched(table_clusterer(built, path, **table), screen)
         start = time.perf_counter()

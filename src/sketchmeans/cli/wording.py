@@ -25,6 +25,10 @@ _VALUE = (
     rf"{_QUOTED}|\[(?:{_QUOTED}|[^\]'\"])*\]|\([^()]*\)|\w+\([^()]*\)|[\w.+-]*[\w+]"
 )
 _PARAMETER = re.compile(rf"\b({'|'.join(_OPTIONS)})=({_VALUE})?")
+#: The same, or an object by itself, which says nothing about options.
+_PARAMETER_OR_OBJECT = re.compile(rf"{_PARAMETER.pattern}|\b[A-Z]\w*\([^()]*\)")
+#: What to do about messages that know nothing of the command line.
+_ADVICE = {"X contains negative values.": "Try --scale none."}
 #: Names that are no words of English, without a value; not in quotes or in paths.
 _WORDS = "|".join([*(name for name in _OPTIONS if "_" in name), *_CLASSES])
 _BARE = re.compile(rf"(?<!['\"\w/.-])({_WORDS})(?![\w='\"/(-]|\.\w)")
@@ -85,14 +89,18 @@ def in_options(text: str) -> str:
     """
 
     def option(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
         return f"{_OPTIONS[found[1]]} {_typed(found[2] or '')}".rstrip()
 
     def bare(found: re.Match[str]) -> str:
         return {**_OPTIONS, **_CLASSES}[found[0]]
 
+    if text in _ADVICE:
+        return f"{text} {_ADVICE[text]}"
     # In pieces, as what an option was given is not looked at again.
     pieces, end = [], 0
-    for found in _PARAMETER.finditer(text):
+    for found in _PARAMETER_OR_OBJECT.finditer(text):
         pieces += [_BARE.sub(bare, text[end : found.start()]), option(found)]
         end = found.end()
     return "".join([*pieces, _BARE.sub(bare, text[end:])])
