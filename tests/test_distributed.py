@@ -25,6 +25,7 @@ from sklearn.base import clone
 from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.distributed import engine as engine_module
+from sketchmeans.distributed import rows as rows_module
 from sketchmeans.distributed import running
 from sketchmeans.distributed.engine import DaskEngine
 from sketchmeans.kernels import Kernel
@@ -428,6 +429,29 @@ def test_sparse_partitions(client):
     np.testing.assert_array_equal(model.predict(X).compute(), expected.predict(rows))
 
 
+@pytest.mark.parametrize(
+    ("found", "kept"),
+    [((5000, 6), True), ((5000, 6), False), ((_CHUNK, 7), True), ((4000, 6), True)],
+)
+def test_partitions_of_another_shape_than_declared(X, found, kept, monkeypatch):
+    blocks = [
+        da.from_delayed(
+            dask.delayed(np.resize)(X, found if i == 2 else (_CHUNK, 6)),
+            (_CHUNK, 6),
+            X.dtype,
+        )
+        for i in range(4)
+    ]
+    if not kept:
+        monkeypatch.setattr(rows_module, "room", lambda budget: (0, False))
+    told = rf"Partition 2 of X has the shape \({found[0]}, {found[1]}\); \(4096, 6\)"
+    with (
+        dask.config.set(scheduler="synchronous"),
+        pytest.raises(ValueError, match=told),
+    ):
+        _model().fit(da.concatenate(blocks))
+
+
 def test_dataframes_have_names_and_unknown_lengths(X, local, client):
     frame = pd.DataFrame(X, columns=list("abcdef"))
     cut = dd.from_pandas(frame, npartitions=1).repartition(
@@ -443,6 +467,23 @@ def test_dataframes_have_names_and_unknown_lengths(X, local, client):
     assert model.cost(cut) == local.cost(X)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(cut.rename(columns={"a": "z"}))
+
+
+@pytest.mark.parametrize("source", ["array", "repartitioned", "persisted"])
+def test_a_scheduler_meets_no_two_tasks_of_one_key(X, client, caplog, source):
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=3)
+    rows = {
+        "array": lambda: _chunked(X) + 1.0,
+        "repartitioned": lambda: frame.repartition(divisions=[0, 9000, len(X) - 1]),
+        "persisted": lambda: frame.persist() + 1.0,
+    }[source]()
+    with caplog.at_level("WARNING", logger="distributed.scheduler"):
+        model = _model().fit(rows)
+        labels = model.predict(rows).compute()
+        model.transform(rows).compute()
+        model.cost(rows)
+        np.testing.assert_array_equal(labels, model.labels_.compute())
+    assert "run_spec" not in caplog.text
 
 
 def test_dataframes_of_mixed_numbers_and_empty_partitions():

@@ -39,12 +39,16 @@ class Node:
         The tasks whose results the call takes.
     graph : mapping or None
         The graph that has the key, for parts of a collection.
+    through : tuple
+        A function, and arguments after the first: what tasks get is not the result but
+        what the function makes of it, within the task.
     """
 
     key: Any
     entry: Any = None
     needs: Sequence[Node] = ()
     graph: Mapping[Any, Any] | None = field(default=None, repr=False)
+    through: tuple[Any, ...] = ()
 
 
 def task(function: Callable[..., Any], *arguments: Any) -> Node:
@@ -59,6 +63,9 @@ def task(function: Callable[..., Any], *arguments: Any) -> Node:
             return [refer(item) for item in argument]
         if isinstance(argument, Node):
             needs.append(argument)
+            if argument.through:
+                function, *rest = argument.through
+                return (function, argument.key, *rest)
             return argument.key
         return argument
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.array.optimization import optimize
 from dask.delayed import Delayed
 from scipy import sparse
 
@@ -51,6 +52,11 @@ class DaskTable:
         if isinstance(collection, da.Array):
             # What is persisted is left out when an array is optimized.
             graph = {**collection.__dask_graph__(), **graph}
+        elif delayed:
+            # Predictions are arrays, for which Dask fuses tasks that it leaves alone
+            # for dataframes: a scheduler that has the tasks of a fit should not meet
+            # others under the same keys.
+            graph = {**graph, **optimize(graph, [part.key for part in delayed])}
         self.parts = [Node(part.key, graph=graph) for part in delayed]
         self._collection = collection
         self.known_lengths = lengths
@@ -84,9 +90,13 @@ class DaskTable:
         """The parts that have rows."""
         starts = np.cumsum([0, *self.lengths]).tolist()
         return [
-            Partition(part, start, length)
-            for part, start, length in zip(
-                self.parts, starts, self.lengths, strict=False
+            Partition(
+                replace(part, through=(_as_declared, number, length, self.n_features)),
+                start,
+                length,
+            )
+            for number, (part, start, length) in enumerate(
+                zip(self.parts, starts, self.lengths, strict=False)
             )
             if length
         ]
@@ -114,7 +124,8 @@ class DaskTable:
         found = self.partitions
         nodes = kept([part.rows for part in found])
         self.partitions = [
-            replace(part, rows=node) for part, node in zip(found, nodes, strict=True)
+            replace(part, rows=replace(node, through=part.rows.through))
+            for part, node in zip(found, nodes, strict=True)
         ]
 
 
@@ -191,6 +202,16 @@ def as_block(part: Any, dtype: np.dtype[Any]) -> Block:
     if hasattr(part, "to_numpy"):  # missing values become NaN, which is found later
         return part.to_numpy(dtype=dtype)
     return np.asarray(part)
+
+
+def _as_declared(part: Any, number: int, length: int, width: int) -> Any:
+    """Return a partition, if it has the shape that Dask said it has."""
+    if part.shape != (length, width):
+        raise ValueError(
+            f"Partition {number} of X has the shape {tuple(part.shape)}; "
+            f"{(length, width)} was expected, as Dask declares it."
+        )
+    return part
 
 
 def _length(part: Any) -> int:
