@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +22,7 @@ from sketchmeans.assign import (
 from sketchmeans.bounds import Bounds, RowBounds
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Assignment, Centers, cluster_weights, nearest_members
-from sketchmeans.rows import Block, Rows, spans, window_height, windowed
+from sketchmeans.rows import Block, Rows, by_block, spans
 from sketchmeans.spaces import Space
 from sketchmeans.sums import TreeSum
 
@@ -30,10 +31,32 @@ Span = tuple[int, int]
 #: Below this many features a kernel block is computed faster than it is read back.
 STORE_FEATURES = 128
 
+#: Bytes of coordinates that are rarely too many to store.
+_OFTEN_STORED = 2**28
+
 #: A pass over single rows pays if it has at most this share of all rows: with few
 #: features, and with many, when reading stored blocks is much faster.  It computes
 #: coordinates even where they are stored, so that the bits are the same.
-ACTIVE_SHARES = (0.4, 0.05)
+_SINGLE_SHARES = (0.4, 0.05)
+
+#: With many features, up to this share of the rows are picked out of their blocks.
+_PICKED_SHARE = 0.6
+
+
+class Look(Enum):
+    """How the rows that may change cluster are looked at again."""
+
+    SINGLE = auto()  # their coordinates are computed for them alone
+    PICKED = auto()  # their coordinates are picked out of those of whole blocks
+    ALL = auto()  # they are too many: all rows are
+
+    @classmethod
+    def at(cls, n_active: int, n_rows: int, n_features: int) -> Look:
+        """Return what pays; it follows from the rows alone, not from where they are."""
+        many = n_features >= STORE_FEATURES
+        if n_active <= _SINGLE_SHARES[many] * n_rows:
+            return cls.SINGLE
+        return cls.PICKED if many and n_active <= _PICKED_SHARE * n_rows else cls.ALL
 
 
 @dataclass(frozen=True)
@@ -43,6 +66,16 @@ class Sweep:
     labels: Array
     bounds: RowBounds | None
     terms: TreeSum
+
+
+def cheap_to_repeat(rows: Rows, space: Space) -> bool:
+    """Say whether passes over all rows cost a fraction of the first one.
+
+    They do if coordinates are worth storing, and so few that they almost always are;
+    the data alone decide, so that a fit in less memory goes the same way.
+    """
+    size = len(rows) * space.n_coordinates * space.dtype.itemsize
+    return rows.n_features >= STORE_FEATURES and size <= _OFTEN_STORED
 
 
 def new_engine(rows: Rows, space: Space, budget: int = 0) -> BlockEngine:
@@ -79,7 +112,6 @@ class BlockEngine:
         worth = many or (many_passes and space.storable)
         if worth and size <= budget:
             self._store = [None] * len(self._spans)
-        self._most_active = ACTIVE_SHARES[many] * len(rows)
         self._bounds: Bounds | None = None
 
     def leading(self, size: int) -> BlockEngine:
@@ -114,7 +146,7 @@ class BlockEngine:
         start, stop = span
         shape = (stop - start, self.space.n_coordinates)
         if self._store is None:
-            out = self.workers.buffer("coordinates", shape, self.space.dtype)
+            out = self._buffer("coordinates", stop - start)
             return self.space.coordinates(self.rows.block(start, stop), out)
         number = start // self.space.height
         stored = self._store[number]
@@ -145,8 +177,9 @@ class BlockEngine:
         """
         if len(centers) == 1 and self._bounds is not None:
             active = self._bounds.follow(centers)
-            if len(active) <= self._most_active:
-                return self._reassign(self._bounds, active)
+            look = Look.at(len(active), len(self.rows), self.rows.n_features)
+            if look is not Look.ALL:
+                return self._reassign(self._bounds, active, look)
         return self._assign_all(centers)
 
     def _assign_all(self, centers: Centers) -> Assignment:
@@ -181,10 +214,9 @@ class BlockEngine:
         bounds = RowBounds.at(labels[:, 0], nearest) if lone else None
         return Sweep(labels, bounds, terms)
 
-    def _reassign(self, bounds: Bounds, active: Array) -> Assignment:
+    def _reassign(self, bounds: Bounds, active: Array, look: Look) -> Assignment:
         """Return the assignment when only the active rows can have changed theirs."""
-        window = window_height(len(self.rows), self.space.height)
-        labels, terms = self.look_again(bounds, active, bounds.centers, window)
+        labels, terms = self.look_again(bounds, active, bounds.centers, look)
         change, counts, _ = unpacked(terms.total(), bounds.centers.coefficients.shape)
         bounds.labels, bounds.sums = labels, bounds.sums + change[0]
         return self._assignment(
@@ -196,31 +228,25 @@ class BlockEngine:
         bounds: RowBounds,
         active: Array,
         centers: Centers,
-        window: int,
+        look: Look,
         first: int = 0,
     ) -> tuple[Array, TreeSum]:
         """Return labels after a look at the active rows, and how the sums change.
 
-        The bounds of these rows become distances, in place.  Rows are looked at
-        together if they are of the same window of so many rows; the windows are
-        numbered from `first`.  The terms are for `unpacked`.
+        The bounds of these rows become distances, in place.  Blocks are numbered from
+        `first`.  The terms are for `unpacked`.
         """
         table = self._table(centers)
         weights = self.rows.weights
+        coordinates = self._picked if look is Look.PICKED else self._single
 
-        def look(item: tuple[int, Span]) -> tuple[Array, Array, Array]:
-            indices = active[slice(*item[1])]
-            block = self.rows.take(indices)
-            out = self.workers.buffer(
-                "coordinates",
-                (len(indices), self.space.n_coordinates),
-                self.space.dtype,
-            )
-            b = self.space.coordinates(block, out)
+        def reassign(group: tuple[int, Span]) -> tuple[Array, Array, Array]:
+            indices = active[slice(*group[1])]
+            b, norms = coordinates(group[0], indices)
             scores = table.scores(b)
             labels, closest = table.nearest(scores)
             nearest = np.stack([closest[:, 0], table.second(scores, labels)])
-            nearest += self._row_norms(block, indices)
+            nearest += norms
             new, old = labels[:, 0], bounds.labels[indices]
             moved = np.flatnonzero(new != old)
             mass = np.ones(len(moved)) if weights is None else weights[indices[moved]]
@@ -231,22 +257,47 @@ class BlockEngine:
             )
 
         labels = bounds.labels.copy()
-        edges = spans(len(labels), window)
-        changes = np.zeros((len(edges), table.k, self.space.n_coordinates))
-        groups = windowed(active, window, self.space.height)
-        for (place, span), (new, nearest, change) in zip(
-            groups, self.workers.map(look, groups), strict=True
-        ):
-            rows = active[slice(*span)]
-            labels[rows] = new
-            bounds.upper[rows], bounds.lower[rows] = np.sqrt(np.maximum(nearest, 0.0))
-            changes[place] += change
+        groups = dict(by_block(active, self.space.height))
+        width = table.k if look is Look.PICKED else table.k + self.rows.n_features
+        work = len(active) * self.space.n_coordinates * width / max(len(groups), 1)
+        found = self.workers.map(reassign, groups.items(), work)
+        nothing = np.zeros((table.k, self.space.n_coordinates))
         terms = TreeSum()
-        for place, (start, stop) in enumerate(edges):
+        for number, (start, stop) in enumerate(self._spans):
+            change = nothing
+            if number in groups:
+                rows = active[slice(*groups[number])]
+                labels[rows], nearest, change = next(found)
+                bounds.upper[rows], bounds.lower[rows] = np.sqrt(
+                    np.maximum(nearest, 0.0)
+                )
             mass = self.rows.block_weights(start, stop)
             counts = cluster_weights(labels[start:stop], mass, table.k)
-            terms.add(first + place, packed(changes[place], counts, 0.0))
+            terms.add(first + number, packed(change, counts, 0.0))
         return labels, terms
+
+    def _single(self, number: int, indices: Array) -> tuple[Array, Array | float]:
+        """Return coordinates and norms of some rows of a block, computed for them."""
+        block = self.rows.take(indices)
+        out = self._buffer("coordinates", len(indices))
+        return self.space.coordinates(block, out), self._row_norms(block, indices)
+
+    def _picked(self, number: int, indices: Array) -> tuple[Array, Array | float]:
+        """Return the same out of the coordinates of the whole block."""
+        span = self._spans[number]
+        inside = indices - span[0]
+        norms = self._norms(span)
+        if not isinstance(norms, float):
+            norms = norms[inside]
+        b = self.coordinates(span)
+        if sparse.issparse(b):
+            return b[inside], norms
+        out = self._buffer("picked", len(indices))
+        return b.take(inside, axis=0, out=out, mode="clip"), norms
+
+    def _buffer(self, name: str, n_rows: int) -> Array:
+        shape = (n_rows, self.space.n_coordinates)
+        return self.workers.buffer(name, shape, self.space.dtype)
 
     def _assignment(
         self, labels: Array, sums: Array, counts: Array, centers: Centers
@@ -275,17 +326,46 @@ class BlockEngine:
 
         The clusters' nearest rows are among them.
         """
-        rows = bounds.exemplar_candidates(labels, self.rows.weights, drift)
+        likely = bounds.likely_exemplars(labels, self.rows.weights, len(drift))
+        own = labels[likely]
+        reached = self._shifted_distances(likely, centers)[np.arange(len(own)), own]
+        reached += centers.squared_norms[0, own]
+        reach = np.full(len(drift), np.inf)
+        reach[own] = np.sqrt(np.maximum(reached, 0.0))
+        length = float(centers.squared_norms.max())
+        rows = bounds.exemplar_candidates(
+            labels, self.rows.weights, drift, reach, length
+        )
+        return rows, self._shifted_distances(rows, centers)
 
-        def distances(span: Span) -> Array:
-            numbers = rows[slice(*span)]
-            block = self.rows.take(numbers)
-            b = self.space.coordinates(block).astype(np.float64)
-            norms = self.space.row_norms(block, numbers)
-            return norms[:, None] - 2.0 * (b @ centers.coefficients[0].T)
+    def _shifted_distances(self, rows: Array, centers: Centers) -> Array:
+        """Return ``‖φ(x) − c‖² − ‖c‖²`` of ascending rows to all centres, in float64.
 
-        edges = spans(len(rows), self.space.height)
-        return rows, np.concatenate(list(self.workers.map(distances, edges)))
+        Stored coordinates are used where there are some: for exemplars that are
+        equally near but for rounding, any of them will do.
+        """
+        stored = self._store is not None
+        height = self.space.height
+        coordinates = self._picked if stored else self._single
+        groups = (
+            by_block(rows, height)
+            if stored
+            else list(enumerate(spans(len(rows), height)))
+        )
+        dual = centers.coefficients[0].T
+
+        def distances(group: tuple[int, Span]) -> Array:
+            b, norms = coordinates(group[0], rows[slice(*group[1])])
+            products = (
+                dense(b @ dual) if sparse.issparse(b) else b.astype(dual.dtype) @ dual
+            )
+            return np.reshape(norms, (-1, 1)) - 2.0 * products
+
+        none = np.empty((0, dual.shape[1]))
+        work = len(rows) * dual.size / max(len(groups), 1)
+        if not stored:
+            work *= self.rows.n_features
+        return np.concatenate([none, *self.workers.map(distances, groups, work)])
 
     def update(self, assignment: Assignment, centers: Centers) -> Centers:
         """Return the centroids; an empty cluster takes over one of the costliest rows.

@@ -91,19 +91,34 @@ class RowBounds:
             active.append(part.start + np.flatnonzero(~clear))
         return np.concatenate(active)
 
+    def likely_exemplars(self, labels: Array, weights: Array | None, k: int) -> Array:
+        """Return the row of the least upper bound of each cluster that has a bound."""
+        least, rows = np.full(k, np.inf), np.full(k, -1)
+        for part in self._parts():
+            np.minimum.at(least, labels[part], self._own(part, labels, weights))
+        for part in self._parts():
+            own = self._own(part, labels, weights)
+            found = np.flatnonzero((own == least[labels[part]]) & np.isfinite(own))
+            rows[labels[part][found]] = part.start + found
+        return np.sort(rows[rows >= 0])
+
     def exemplar_candidates(
-        self, labels: Array, weights: Array | None, drift: Array
+        self,
+        labels: Array,
+        weights: Array | None,
+        drift: Array,
+        reach: Array,
+        length: float,
     ) -> Array:
         """Return the rows among which each cluster's row nearest to its centre is.
 
-        `drift` is how far each centre has moved since all bounds were distances.
+        `drift` is how far each centre has moved since all bounds were distances,
+        `reach` the distance of some row of the cluster, `length` as in `Steps`.
         """
-        # An upper bound exceeds its distance by at most twice the drift.
-        reach = np.full(len(drift), np.inf)
-        for part in self._parts():
-            np.minimum.at(reach, labels[part], self._own(part, labels, weights))
-        reach += 2.0 * drift
-        reach += np.sqrt(np.finfo(self.upper.dtype).eps) * reach
+        # An upper bound exceeds its distance by at most twice the drift, and rounding.
+        eps = float(np.finfo(self.upper.dtype).eps)
+        reach = (1.0 + np.sqrt(eps)) * (reach + 2.0 * drift)
+        reach = np.sqrt(reach**2 + _ROUNDINGS * eps * length)
         near = []
         for part in self._parts():
             own = self._own(part, labels, weights)

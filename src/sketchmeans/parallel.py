@@ -27,6 +27,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+#: Products of numbers in an item up to which other threads do not pay.
+_LIGHT_WORK = 1e7
+
+
 def effective_n_jobs(n_jobs: int | None) -> int:
     """Return the number of threads that `n_jobs` stands for.
 
@@ -159,10 +163,17 @@ class Workers:
         _one_blas_thread.leave()
 
     def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item]
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        work: float = np.inf,
     ) -> Iterator[Result]:
-        """Yield ``function(item)`` in the order of `items`, a few ahead of time."""
-        if self._pool is None:
+        """Yield ``function(item)`` in the order of `items`, a few ahead of time.
+
+        Items of little work, counted in products of numbers, are done in this thread:
+        in less than a millisecond they are done before they are handed over.
+        """
+        if self._pool is None or work < _LIGHT_WORK:
             yield from map(function, items)
             return
         ahead: deque[Future[Result]] = deque()

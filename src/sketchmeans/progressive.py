@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from sketchmeans.blocks import BlockEngine, new_engine
+from sketchmeans.blocks import BlockEngine, cheap_to_repeat, new_engine
 from sketchmeans.kernels import Kernel, squared_distances_among
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Centers, LloydResult, Recorder, lloyd, side_by_side
@@ -83,7 +83,9 @@ def heats(
 
     The restarts race.  The worse half is dropped after a few passes over the first
     subsample, and again with each doubling of it; the best is left for full passes
-    over all rows.  Without subsamples all restarts are left.
+    over all rows.  The race is run in a rough space, if there is one; the best goes on
+    in the whole space, on the last subsample first if passes over all rows are dear.
+    Without subsamples all restarts are left.
     """
     sample_rng, *seed_rngs = rng.spawn(1 + schedule.n_init)
     sizes = (
@@ -96,21 +98,25 @@ def heats(
     weights = np.ones(len(first)) if first.weights is None else first.weights
     with progress.step("seeding"):
         seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
-    engine = (
-        BlockEngine(nested, space, schedule.budget, many_passes=True)
-        if sizes
-        else new_engine(rows, space, schedule.budget)
-    )
-    centers = engine.centers_at(seeds)
-    if sizes and schedule.n_init > 1:
-        centers = heat(engine.leading(sizes[0]), centers, schedule, progress)
+    if not sizes:
+        engine = new_engine(rows, space, schedule.budget)
+        return engine, engine.centers_at(seeds)
+    rough = space.rough(n_clusters)
+    sample = BlockEngine(nested, rough or space, schedule.budget, many_passes=True)
+    centers = sample.centers_at(seeds)
+    if schedule.n_init > 1:
+        centers = heat(sample.leading(sizes[0]), centers, schedule, progress)
     for size in sizes:
-        results = race(engine.leading(size), centers, schedule, progress)
+        results = race(sample.leading(size), centers, schedule, progress)
         half = _half(results) if size < sizes[-1] else 0
         centers = _best_centers(results, max(half, schedule.n_final))
-    if sizes:
-        engine = new_engine(rows, space, schedule.budget)
-    return engine, centers
+    if rough is not None:
+        centers = rough.lifted(centers)
+        if not cheap_to_repeat(rows, space):
+            sample = BlockEngine(nested, space, schedule.budget, many_passes=True)
+            results = race(sample.leading(sizes[-1]), centers, schedule, progress)
+            centers = _best_centers(results, schedule.n_final)
+    return new_engine(rows, space, schedule.budget), centers
 
 
 def heat(

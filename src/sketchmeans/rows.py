@@ -64,37 +64,25 @@ def spans(n_rows: int, height: int) -> list[tuple[int, int]]:
     return [(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
 
 
-def window_height(n_rows: int, height: int) -> int:
-    """Return the rows of a window: a power of two, and some forty windows in all.
+def by_block(numbers: Array, height: int) -> list[tuple[int, tuple[int, int]]]:
+    """Return which of some ascending row numbers are of the same block.
 
-    Single rows are worked on together if they are of the same window, so that what is
+    Each block that has any is given with the (start, stop) of its own among `numbers`.
+    Single rows are worked on together if they are of the same block, so that what is
     computed in a part of the rows is the same as in all of them.
-    """
-    return max(height, 1 << (n_rows // 64).bit_length())
-
-
-def windowed(
-    numbers: Array, window: int, height: int
-) -> list[tuple[int, tuple[int, int]]]:
-    """Return the groups of ascending row numbers that are worked on together.
-
-    Each is the number of its window, and the (start, stop) of at most `height` of the
-    `numbers`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> windowed(np.array([1, 2, 3, 9]), 8, 2)
-    [(0, (0, 2)), (0, (2, 3)), (1, (3, 4))]
+    >>> by_block(np.array([1, 2, 3, 9]), 4)
+    [(0, (0, 3)), (2, (3, 4))]
     """
     if not len(numbers):
         return []
-    last = int(numbers[-1]) // window
-    edges = np.searchsorted(numbers, np.arange(last + 2) * window).tolist()
+    last = int(numbers[-1]) // height
+    edges = np.searchsorted(numbers, np.arange(last + 2) * height).tolist()
     return [
-        (place, (left + start, left + stop))
-        for place, (left, right) in enumerate(pairwise(edges))
-        for start, stop in spans(right - left, height)
+        (block, span) for block, span in enumerate(pairwise(edges)) if span[0] < span[1]
     ]
 
 
@@ -209,9 +197,9 @@ class Rows:
         self, function: Callable[[Block], Result], numbers: Array, height: int
     ) -> Iterator[Result]:
         """Yield the same for rows of ascending numbers, some of them at a time."""
-        groups = windowed(numbers, window_height(self.n_rows, height), height)
         return self.workers.map(
-            lambda group: function(self.take(numbers[slice(*group[1])])), groups
+            lambda group: function(self.take(numbers[slice(*group[1])])),
+            by_block(numbers, height),
         )
 
     def subset(self, indices: Array, weights: Array | None) -> Rows:
@@ -407,8 +395,11 @@ def not_finite(block: Block) -> tuple[int, int, str] | None:
     if values.dtype.kind != "f":
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        # A sum is finite only if all its terms are, and costs a fraction of a test.
-        if np.isfinite(values.sum()) or np.isfinite(values).all():
+        # A sum is finite only if all its terms are, and costs a fraction of a test; a
+        # sum of squares, which BLAS has, a fraction of that.
+        flat = values.reshape(-1) if values.flags.c_contiguous else None
+        total = values.sum() if flat is None else flat @ flat
+        if np.isfinite(total) or np.isfinite(values).all():
             return None
     dense = block.toarray() if sparse.issparse(block) else block
     i, j = np.argwhere(~np.isfinite(dense))[0]

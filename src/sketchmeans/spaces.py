@@ -24,12 +24,19 @@ from sketchmeans.linalg import (
     check_no_overflow,
     pseudo_inverse,
 )
+from sketchmeans.lloyd import Centers
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, spans
 
 #: Systems of many landmarks are shared out among the threads, in parts of so many
 #: right-hand sides at least; the parts follow from the number of these alone.
 _MANY_LANDMARKS, _LEAST_SIDES, _PARTS = 512, 32, 8
+
+#: A rough space has at least so many landmarks in all, and so many a cluster.
+_ROUGH_LANDMARKS, _ROUGH_LANDMARKS_PER_CLUSTER = 100, 10
+
+#: Rows of ``k(Z, Z)`` that are worked on at a time.
+_STRIP = 256
 
 #: Rows are shifted when their mean is this many squared spreads from the origin.
 _FAR = 100.0
@@ -55,6 +62,10 @@ class Space(Protocol):
 
     def coefficients(self, means: Array) -> Array:
         """Return ``M b̄`` for each row ``b̄`` of `means`, as columns."""
+        ...
+
+    def rough(self, k: int) -> RoughSpace | None:
+        """Return a smaller space in which starts of k centres can be compared."""
         ...
 
 
@@ -133,6 +144,48 @@ class LandmarkSpace:
             list(self._workers.map(self.inverse.solve, parts)), axis=1
         )
 
+    def rough(self, k: int) -> RoughSpace | None:
+        least = max(_ROUGH_LANDMARKS, _ROUGH_LANDMARKS_PER_CLUSTER * k, self._rank or 0)
+        step = self.n_coordinates // least
+        return RoughSpace(self, step) if step > 1 else None
+
+
+class RoughSpace(LandmarkSpace):
+    """The span of every few landmarks: good enough to compare starts, and far cheaper.
+
+    Parameters
+    ----------
+    whole : LandmarkSpace
+    step : int
+        One landmark of so many is kept.
+    """
+
+    def __init__(self, whole: LandmarkSpace, step: int) -> None:
+        super().__init__(
+            whole.kernel,
+            whole.landmarks[::step],
+            whole.dtype,
+            whole._workers,
+            rank=whole._rank,
+        )
+        self._whole, self._step = whole, step
+
+    def lifted(self, centers: Centers) -> Centers:
+        """Return the same centres in the whole space: no point of them changes."""
+        whole = self._whole
+        shape = (*centers.squared_norms.shape, whole.n_coordinates)
+        coefficients = np.zeros(shape)
+        coefficients[..., :: self._step] = centers.coefficients
+        columns = self.kernel.against(self.landmarks, np.float64, self._workers)
+        height = block_height(self.landmarks.shape[1], self.n_coordinates)
+        K = np.concatenate(
+            [
+                columns(whole.landmarks[start:stop])
+                for start, stop in spans(whole.n_coordinates, height)
+            ]
+        )
+        return Centers(coefficients, centers.squared_norms, centers.coefficients @ K.T)
+
 
 class InputSpace:
     """The input space itself: plain k-means.
@@ -176,6 +229,9 @@ class InputSpace:
     def coefficients(self, means: Array) -> Array:
         return np.asarray(means, dtype=np.float64).T
 
+    def rough(self, k: int) -> None:
+        return None
+
     def centers(self, coefficients: Array) -> Array:
         """Return centroids as points of the input space."""
         return coefficients + self.shift
@@ -206,10 +262,10 @@ def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array
     def fill(span: tuple[int, int]) -> None:
         columns(landmarks[span[0] : span[1]], K[span[0] : span[1]])
 
-    for _ in workers.map(fill, spans(m, block_height(d, m))):
+    for _ in workers.map(fill, spans(m, min(block_height(d, m), _STRIP))):
         pass
     check_no_overflow(K)
-    for start, stop in spans(m, 256):  # in strips: m × m may be all that fits
+    for start, stop in spans(m, _STRIP):  # in strips: m × m may be all that fits
         strip = K[start:stop, start:] + K[start:, start:stop].T
         strip *= 0.5
         K[start:stop, start:] = strip

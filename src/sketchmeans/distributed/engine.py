@@ -11,7 +11,7 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 
 from sketchmeans.assign import unpacked
-from sketchmeans.blocks import ACTIVE_SHARES, STORE_FEATURES, BlockEngine
+from sketchmeans.blocks import STORE_FEATURES, BlockEngine, Look
 from sketchmeans.bounds import Steps
 from sketchmeans.distributed import parts
 from sketchmeans.distributed.parts import Nearest, Place, Plan, Summary
@@ -202,28 +202,36 @@ class DaskEngine(BlockEngine):
     def _look_again(self, centers: Centers) -> Assignment | None:
         """Look at the rows that may have changed cluster, unless they are too many.
 
-        All partitions together decide that.  Each looks at its rows at once if its own
-        are few, which saves a second round: most often they are of one mind.
+        All partitions together decide that.  With few features each looks at its rows
+        at once if its own are few, which saves a second round: most often they are of
+        one mind.
         """
         assert self._followed is not None
+        rows = self.rows
         steps = Steps.between(self._followed, centers)
         self._followed = centers
         self._drift += steps.moved
-        share = ACTIVE_SHARES[self.rows.n_features >= STORE_FEATURES]
         sent = _sent(centers)
         moves = literal(steps)
-        tasks = self._tasks(
-            parts.follow,
-            sent,
-            each=(self._passed, *_repeated(len(self._passed), moves, share)),
-            sources=self._row_sources,
-        )
+        if rows.n_features < STORE_FEATURES:
+            tasks = self._tasks(
+                parts.follow,
+                sent,
+                each=(self._passed, *_repeated(len(self._passed), moves)),
+                sources=self._row_sources,
+            )
+        else:
+            tasks = [task(parts.loosened, passed, moves) for passed in self._passed]
         summary = self._pass(tasks)
-        if summary.active > share * len(self.rows):
+        look = Look.at(summary.active, len(rows), rows.n_features)
+        if look is Look.ALL:
             return None
         if summary.waiting:
             tasks = self._tasks(
-                parts.look_again, sent, each=(self._passed,), sources=self._row_sources
+                parts.look_again,
+                sent,
+                each=(self._passed, *_repeated(len(self._passed), look)),
+                sources=self._sources if look is Look.PICKED else self._row_sources,
             )
             summary = self._pass(tasks)
         shape = centers.coefficients.shape

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.blocks import BlockEngine
+from sketchmeans.blocks import BlockEngine, Look
 from sketchmeans.bounds import RowBounds, Steps
 from sketchmeans.distributed.table import as_block
 from sketchmeans.kernels import Kernel
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers
 from sketchmeans.parallel import Workers, process_buffers
-from sketchmeans.rows import Block, Rows, spans, windowed
+from sketchmeans.rows import Block, Rows, by_block, spans
 from sketchmeans.spaces import LandmarkSpace
 from sketchmeans.sums import TreeSum
 
@@ -30,9 +30,8 @@ class Place:
 
     Attributes
     ----------
-    row, block, window : int
-        Numbers of its first row, block and window.
-    rows_per_window : int
+    row, block : int
+        Numbers of its first row and block.
     checked : bool
         Whether all values are known to be finite.
     name : str
@@ -41,8 +40,6 @@ class Place:
 
     row: int
     block: int = 0
-    window: int = 0
-    rows_per_window: int = 0
     checked: bool = False
     name: str = "Input X"
 
@@ -210,7 +207,7 @@ def mapped_some(
     """Return what a function returns for groups of single rows of a partition."""
     with Workers(1):
         rows = part_rows(part, None, place, stored)
-        groups = windowed(numbers, place.rows_per_window, height)
+        groups = by_block(numbers, height)
         return [function(rows.take(numbers[slice(*span)])) for _, span in groups]
 
 
@@ -251,6 +248,19 @@ def sweep(
     return Passed(found.labels, summary, found.bounds.upper, found.bounds.lower)
 
 
+def loosened(passed: Passed, steps: Steps) -> Passed:
+    """Find the rows that may change cluster after these steps of the centres."""
+    bounds = passed.bounds()
+    active = bounds.loosen(steps)
+    return Passed(
+        passed.labels,
+        Summary(TreeSum(), np.zeros(1, dtype=bool), len(active), waiting=True),
+        bounds.upper,
+        bounds.lower,
+        active,
+    )
+
+
 def follow(
     part: Any,
     weights: Array | None,
@@ -259,21 +269,14 @@ def follow(
     place: Place,
     passed: Passed,
     steps: Steps,
-    share: float,
 ) -> Passed:
-    """Find the rows that may change cluster, and look at them if they are few."""
-    bounds = passed.bounds()
-    active = bounds.loosen(steps)
-    loosened = Passed(
-        passed.labels,
-        Summary(TreeSum(), np.zeros(1, dtype=bool), len(active), waiting=True),
-        bounds.upper,
-        bounds.lower,
-        active,
-    )
-    if len(active) > share * len(passed.labels):
-        return loosened
-    return look_again(part, weights, plan, centers, place, loosened)
+    """Find the same rows, and look at each of them if they are few."""
+    found = loosened(passed, steps)
+    assert found.active is not None
+    look = Look.at(len(found.active), len(found.labels), plan.landmarks.shape[1])
+    if look is Look.ALL:
+        return found
+    return look_again(part, weights, plan, centers, place, found, look)
 
 
 def look_again(
@@ -282,20 +285,19 @@ def look_again(
     plan: Plan,
     centers: Centers,
     place: Place,
-    loosened: Passed,
+    found: Passed,
+    look: Look,
 ) -> Passed:
     """Look at the rows that may change cluster, unless that was done."""
-    if loosened.active is None:
-        return loosened
-    bounds = loosened.bounds()
+    if found.active is None:
+        return found
+    bounds = found.bounds()
     with Workers(1):
         engine = plan.engine(part, weights, place)
-        found, terms = engine.look_again(
-            bounds, loosened.active, centers, place.rows_per_window, place.window
-        )
-    labels = found[:, None]
-    changed = _changed(loosened.labels, labels, weights)
-    summary = Summary(terms, changed, len(loosened.active))
+        own, terms = engine.look_again(bounds, found.active, centers, look, place.block)
+    labels = own[:, None]
+    changed = _changed(found.labels, labels, weights)
+    summary = Summary(terms, changed, len(found.active))
     return Passed(labels, summary, bounds.upper, bounds.lower)
 
 

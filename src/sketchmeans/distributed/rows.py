@@ -33,17 +33,15 @@ from sketchmeans.rows import (
     check_finite,
     float_type,
     spans,
-    window_height,
 )
 
 
 class DaskRows(Rows):
     """The rows of a Dask array or dataframe, with their weights.
 
-    Blocks end where partitions end.  Where partitions are made of whole blocks, these
-    are the blocks of a local table, and full passes have its bits.  Passes over single
-    rows have them where partitions are made of whole windows (`rows.window_height`),
-    and differ by rounding elsewhere.
+    Blocks end where partitions end.  Where partitions are made of whole blocks (of
+    4,096 rows or a part of that, a power of two: see `rows.block_height`), these are
+    the blocks of a local table, and all passes have its bits.
 
     Parameters
     ----------
@@ -103,12 +101,10 @@ class DaskRows(Rows):
 
     def places(self, height: int) -> list[Place]:
         """Return where the partitions are, in blocks of this height."""
-        window = window_height(self.n_rows, height)
-        found, block, place = [], 0, 0
+        found, block = [], 0
         for part in self.X.partitions:
-            found.append(Place(part.start, block, place, window, self.checked))
+            found.append(Place(part.start, block, self.checked))
             block += len(spans(part.length, height))
-            place += len(spans(part.length, window))
         return found
 
     def settle(self, budget: int) -> None:

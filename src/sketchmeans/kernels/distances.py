@@ -115,6 +115,7 @@ def squared_distances_among(rows: Rows) -> Callable[[Array], Array]:
             values = rows.workers.map(
                 lambda span: _positive(prepared[slice(*span)] @ weights),
                 spans(len(rows), height),
+                height * weights.size,
             )
         else:
             points = rows.take(numbers)

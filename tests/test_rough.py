@@ -1,0 +1,147 @@
+"""The race of restarts in a rough space, and single rows that are looked at again."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+from sketchmeans import NystromKMeans
+from sketchmeans.blocks import BlockEngine, Look, cheap_to_repeat
+from sketchmeans.kernels import as_kernel
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Rows, by_block
+from sketchmeans.spaces import InputSpace, LandmarkSpace
+
+
+@pytest.fixture
+def workers():
+    with Workers(1) as workers:
+        yield workers
+
+
+def _space(X, workers, m, kernel="rbf", **settings):
+    params = {"gamma": 0.1} if kernel == "rbf" else {"gamma": 0.1, "degree": 2}
+    return LandmarkSpace(
+        as_kernel(kernel, **params), X[:m], np.dtype(np.float64), workers, **settings
+    )
+
+
+@pytest.fixture(name="X", scope="module")
+def _rows():
+    return np.random.default_rng(0).normal(size=(1000, 3))
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "rank", "size"),
+    [
+        (1000, 5, None, 100),
+        (401, 10, None, 101),
+        (400, 15, None, 200),
+        (199, 5, None, None),
+        (400, 30, None, None),
+        (600, 5, 300, 300),
+        (500, 5, 300, None),
+    ],
+)
+def test_a_rough_space_has_landmarks_enough(X, workers, m, k, rank, size):
+    rough = _space(X, workers, m, rank=rank).rough(k)
+    assert (None if rough is None else rough.n_coordinates) == size
+
+
+def test_input_space_is_never_rough(X, workers):
+    assert InputSpace(Rows(X, workers), 2).rough(2) is None
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
+def test_lifted_centres_are_the_same_points(X, workers, kernel):
+    whole = _space(X, workers, 405, kernel)
+    rough = whole.rough(3)
+    rows = Rows(X, workers)
+    centers = BlockEngine(rows, rough).centers_at(np.array([[0, 1, 2], [5, 6, 7]]))
+    lifted = rough.lifted(centers)
+    for restart in range(2):
+        one, other = centers.select([restart]), lifted.select([restart])
+        np.testing.assert_allclose(
+            BlockEngine(rows, whole).all_distances(other),
+            BlockEngine(rows, rough).all_distances(one),
+            rtol=1e-6,
+            atol=1e-6,
+        )
+    # What the engine relies on: ‖c‖² = b̄ᵀα.
+    np.testing.assert_allclose(
+        (lifted.means * lifted.coefficients).sum(axis=2), lifted.squared_norms
+    )
+
+
+@pytest.mark.parametrize("width", [4, 130])
+def test_a_race_in_a_rough_space_loses_nothing(width, monkeypatch):
+    X, _ = make_blobs(20_000, width, centers=12, cluster_std=3.0, random_state=0)
+    X = X.astype(np.float32)
+
+    def costs():
+        return [
+            NystromKMeans(12, n_landmarks=400, random_state=seed).fit(X).cost_
+            for seed in range(4)
+        ]
+
+    quick = costs()
+    monkeypatch.setattr(LandmarkSpace, "rough", lambda self, k: None)
+    assert np.mean(quick) <= 1.003 * np.mean(costs())
+
+
+def test_passes_over_all_rows_are_cheap_to_repeat_or_not(workers):
+    for n, d, cheap in [(2000, 200, True), (2000, 20, False), (2**21, 200, False)]:
+        rows = Rows(np.broadcast_to(np.float32(0.0), (n, d)), workers)
+        space = _space(np.zeros((100, d)), workers, 100)
+        assert cheap_to_repeat(rows, space) is cheap
+
+
+@pytest.mark.parametrize(
+    ("share", "few", "many"),
+    [
+        (0.04, Look.SINGLE, Look.SINGLE),
+        (0.3, Look.SINGLE, Look.PICKED),
+        (0.5, Look.ALL, Look.PICKED),
+        (0.7, Look.ALL, Look.ALL),
+    ],
+)
+def test_how_rows_are_looked_at_again(share, few, many):
+    assert Look.at(int(share * 1000), 1000, 20) is few
+    assert Look.at(int(share * 1000), 1000, 200) is many
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("look", [Look.SINGLE, Look.PICKED])
+def test_a_second_look_finds_what_a_full_pass_finds(X, workers, look, weighted):
+    weights = np.random.default_rng(1).uniform(size=1000) if weighted else None
+    space = _space(X, workers, 150)
+    engine = BlockEngine(Rows(X, workers, weights), space)
+    start = engine.centers_at(np.array([[0, 1, 2, 3]]))
+    first = engine.assign(start)
+    moved = engine.update(first, start)
+    active = engine._bounds.follow(moved)
+    assert 0 < len(active) < 1000
+    again = engine._reassign(engine._bounds, active, look)
+    fresh = BlockEngine(Rows(X, workers, weights), space).assign(moved)
+    np.testing.assert_array_equal(again.labels, fresh.labels)
+    np.testing.assert_allclose(again.costs, fresh.costs, rtol=1e-12)
+    np.testing.assert_allclose(again.sums, fresh.sums, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(again.counts, fresh.counts, rtol=1e-12)
+
+
+def test_rows_are_told_apart_by_block():
+    numbers = np.array([0, 3, 4, 11])
+    assert by_block(numbers, 4) == [(0, (0, 2)), (1, (2, 3)), (2, (3, 4))]
+    assert by_block(np.array([], dtype=int), 4) == []
+
+
+def test_light_work_stays_in_this_thread():
+    with Workers(2) as workers:
+        here = threading.get_ident()
+        names = list(workers.map(lambda _: threading.get_ident(), range(4), work=10.0))
+        assert set(names) == {here}
+        names = list(workers.map(lambda _: threading.get_ident(), range(4)))
+        assert here not in names
