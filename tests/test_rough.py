@@ -37,10 +37,10 @@ def _rows():
 @pytest.mark.parametrize(
     ("m", "k", "rank", "size"),
     [
-        (1000, 5, None, 100),
-        (401, 10, None, 101),
-        (400, 15, None, 200),
-        (199, 5, None, None),
+        (1000, 5, None, 200),
+        (401, 10, None, 201),
+        (900, 30, None, 300),
+        (399, 5, None, None),
         (400, 30, None, None),
         (600, 5, 300, 300),
         (500, 5, 300, None),

@@ -19,6 +19,8 @@ from sketchmeans.spaces import Space
 
 #: Passes after which the first half of the restarts is dropped.
 _HEAT_PASSES = 5
+#: Restarts of which none is dropped before the last subsample.
+_FINALISTS = 4
 #: Size of the first subsample, and enough rows a cluster.
 _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 2048, 64
 #: The last subsample has at most this share of all rows, and at most so many ...
@@ -82,10 +84,10 @@ def heats(
     """Return the engine of all rows, and the centres of the restarts that are left.
 
     The restarts race.  The worse half is dropped after a few passes over the first
-    subsample, and again with each doubling of it; the best is left for full passes
-    over all rows.  The race is run in a rough space, if there is one; the best goes on
-    in the whole space, on the last subsample first if passes over all rows are dear.
-    Without subsamples all restarts are left.
+    subsample, and again with each doubling of it until few are left; the best is left
+    for full passes over all rows.  The race is run in a rough space, if there is one;
+    the best goes on in the whole space, on the last subsample first if passes over all
+    rows are dear.  Without subsamples all restarts are left.
     """
     sample_rng, *seed_rngs = rng.spawn(1 + schedule.n_init)
     sizes = (
@@ -108,7 +110,7 @@ def heats(
         centers = heat(sample.leading(sizes[0]), centers, schedule, progress)
     for size in sizes:
         results = race(sample.leading(size), centers, schedule, progress)
-        half = _half(results) if size < sizes[-1] else 0
+        half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
         centers = _best_centers(results, max(half, schedule.n_final))
     if rough is not None:
         centers = rough.lifted(centers)

@@ -33,7 +33,7 @@ from sketchmeans.rows import Block, Rows, block_height, spans
 _MANY_LANDMARKS, _LEAST_SIDES, _PARTS = 512, 32, 8
 
 #: A rough space has at least so many landmarks in all, and so many a cluster.
-_ROUGH_LANDMARKS, _ROUGH_LANDMARKS_PER_CLUSTER = 100, 10
+_ROUGH_LANDMARKS, _ROUGH_LANDMARKS_PER_CLUSTER = 200, 10
 
 #: Rows of ``k(Z, Z)`` that are worked on at a time.
 _STRIP = 256
