@@ -216,9 +216,12 @@ def _pivoted(K: Array, cut: float) -> PivotedInverse:
     """Return the inverse over pivots that stand above the cut."""
     start = np.random.default_rng(0).standard_normal(len(K))
     largest = _rayleigh(lambda v: K @ v, start)
-    factor, order, rank, _ = dpstrf(K, tol=cut * largest, lower=1)
-    # In LAPACK's order: it would be copied for every solution.
-    lower = np.asfortranarray(np.tril(factor[:rank, :rank]))
+    # All in LAPACK's order, which is that of the transpose: else K is copied element by
+    # element here, and the factor for every solution.
+    factor, order, rank, _ = dpstrf(K.T, tol=cut * largest, lower=1)
+    lower = np.asfortranarray(factor[:rank, :rank])
+    for column in range(1, rank):
+        lower[:column, column] = 0.0
     return PivotedInverse(lower, order[:rank] - 1, len(K))
 
 

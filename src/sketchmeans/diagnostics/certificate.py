@@ -39,7 +39,7 @@ from sketchmeans.validation import (
 #: Landmarks for a model that has none of its own.
 _LANDMARKS = 1_000
 #: Subsamples, and rows of each.
-_SUBSAMPLES, _FEW_ROWS, _MOST_ROWS = 4, 1_200, 2_000
+_SUBSAMPLES, _FEW_ROWS, _MOST_ROWS = 4, 1_200, 1_800
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,7 +144,7 @@ def certificate(
         For "subsample".
     subsample_size : int, optional
         Rows of each subsample, at most n.  None takes n/2, but at most 1,200, or n/8
-        and at most 2,000 if that is more: the bound takes less time than the fit.
+        and at most 1,800 if that is more: the bound takes less time than the fit.
     random_state : int, Generator, RandomState or None, default=None
         Draws the subsamples and additional landmarks.
 

@@ -15,6 +15,7 @@ from sketchmeans.assign import Table
 from sketchmeans.kernels import Kernel, Linear, is_given, squared_norms, toarray
 from sketchmeans.linalg import Array, pseudo_inverse
 from sketchmeans.lloyd import Centers
+from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, spans
 from sketchmeans.spaces import given_matrix, landmark_matrix
 
@@ -25,6 +26,8 @@ _ROUNDINGS = 16.0
 #: float64 the sums have no more digits than the values; they are divided by the
 #: eigenvalues, so these must be far above the noise.
 _CUT_MARGIN = {np.dtype(np.float32): 8.0, np.dtype(np.float64): 2.0**20}
+#: Columns of a Gram matrix at a time: the fewer, the closer to half of it.
+_GRAM_COLUMNS = 256
 #: Up to this size all eigenvalues are computed, above it a few by Lanczos.
 _DENSE = 600
 #: Relative precision of Lanczos, which is taken off the bound.
@@ -177,14 +180,25 @@ def subsample_bounds(
     """
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     edges = np.cumsum(weights)
-    bounds = []
-    for _ in range(n_subsamples):
+
+    def subsample() -> Array:
         drawn = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
         drawn = np.sort(np.minimum(drawn, len(rows) - 1))
-        bounds.append(tails(_centred_gram(rows, kernel, drawn), ks) / size)
+        return given_matrix(rows, drawn) if is_given(kernel) else rows.take(drawn)
+
+    def bound(drawn: Any) -> Array:
+        matrix = drawn
+        if not is_given(kernel):
+            dtype = rows.dtype if kernel.nonnegative else np.dtype(np.float64)
+            matrix = _gram(drawn, kernel, dtype, rows.workers)
+        return tails(_centred(matrix), ks) / size
+
+    # A thread has a subsample to itself: Lanczos steps are no work for two.
+    draws = (subsample() for _ in range(n_subsamples))
+    bounds = list(rows.workers.map(bound, draws))
     diameter = _squared_diameter(rows, kernel, weights > 0.0)
-    draws = n_subsamples * size
-    margin = diameter * sqrt(log(1.0 / (1.0 - confidence)) / (2.0 * draws))
+    n_draws = n_subsamples * size
+    margin = diameter * sqrt(log(1.0 / (1.0 - confidence)) / (2.0 * n_draws))
     return np.maximum(np.mean(bounds, axis=0) - margin, 0.0)
 
 
@@ -201,37 +215,25 @@ def _squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
     return (2.0 if kernel.nonnegative else 4.0) * largest
 
 
-def _centred_gram(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
-    """Return ``HKH`` for the rows of these numbers."""
-    edges = spans(len(numbers), block_height(rows.n_features, len(numbers)))
-    if is_given(kernel):
-        K = given_matrix(rows, numbers)
-    else:
-        points = rows.take(numbers)
-        dtype = rows.dtype if kernel.nonnegative else np.dtype(np.float64)
-        K = np.empty((len(numbers), len(numbers)), dtype)
+def _gram(
+    points: Block, kernel: Kernel, dtype: np.dtype[Any], workers: Workers
+) -> Array:
+    """Return ``k(X, X)`` of a few rows, in this thread."""
+    n, d = points.shape
+    K = np.empty((n, n), dtype)
+    for start, stop in spans(n, min(block_height(d, n), _GRAM_COLUMNS)):
+        # What is above the diagonal is known from below it.
+        columns = kernel.against(points[start:stop], dtype, workers)
+        K[start:, start:stop] = values = columns(points[start:])
+        K[start:stop, stop:] = values[stop - start :].T
+    return K
 
-        def fill(span: tuple[int, int]) -> None:
-            start, stop = span  # what is left of the diagonal is known from above it
-            columns = kernel.against(points[start:], dtype, rows.workers)
-            K[start:stop, start:] = values = columns(points[start:stop])
-            K[stop:, start:stop] = values[:, stop - start :].T
 
-        for _ in rows.workers.map(fill, edges):
-            pass
-    means = np.concatenate(
-        list(rows.workers.map(lambda span: K[slice(*span)].mean(axis=1), edges))
-    ).astype(np.float64)
-    offsets = (means - means.mean()).astype(K.dtype)
-    columnwise = means.astype(K.dtype)
-
-    def centre(span: tuple[int, int]) -> None:
-        part = K[slice(*span)]
-        part -= columnwise
-        part -= offsets[slice(*span), None]
-
-    for _ in rows.workers.map(centre, edges):
-        pass
+def _centred(K: Array) -> Array:
+    """Return ``HKH``, in place."""
+    means = K.mean(axis=1).astype(np.float64)
+    K -= means.astype(K.dtype)
+    K -= (means - means.mean()).astype(K.dtype)[:, None]
     return K
 
 
