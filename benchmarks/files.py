@@ -32,7 +32,8 @@ from sketchmeans.rows import SourceRows, as_rows, spans
 from sketchmeans.sources import Source
 
 _FEATURES, _CLUSTERS = 50, 10
-_LANDMARKS = (100, 400)
+#: Few, some, and √n of a million rows.
+_LANDMARKS = (100, 400, 1_000)
 _TARGET = at_most(1.5)
 #: Bytes on disk for a byte of rows: all formats together, text with the most.
 _DISK_SHARE = 12

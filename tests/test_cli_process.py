@@ -100,11 +100,21 @@ def test_every_format(write, tmp_path):
     path = write(tmp_path, rows)
     if write is written.write_csv:  # with a separator of another kind
         path.write_text(path.read_text().replace(",", ";"))
-    options = ("-k", 4, "--labels", tmp_path / "labels.npy")
-    done = run("fit", path, *options, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    for command in (
+        ("fit", path, "-k", 4, "--labels", "labels.npy", "--model", "m.skm"),
+        ("predict", "m.skm", path, "--out", "again.npy"),
+        ("report", "m.skm", path, "--out", "report.html"),
+        ("info", path),
+    ):
+        done = run(*command, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "\x1b" not in done.stdout
+    assert "900" in done.stdout
     model = TableClusterer(NystromKMeans(4, random_state=0))
-    assert_array_equal(np.load(tmp_path / "labels.npy"), model.fit_predict(path))
+    labels = model.fit_predict(path)
+    assert_array_equal(np.load(tmp_path / "labels.npy"), labels)
+    assert_array_equal(np.load(tmp_path / "again.npy"), labels)
+    assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
 def test_compare_and_choose(folder):

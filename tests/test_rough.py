@@ -9,7 +9,8 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from sketchmeans import NystromKMeans
-from sketchmeans.blocks import BlockEngine, Look, cheap_to_repeat
+from sketchmeans.blocks import BlockEngine, Look
+from sketchmeans.coordinates import cheap_to_repeat
 from sketchmeans.kernels import as_kernel
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Rows, by_block

@@ -1,11 +1,11 @@
-"""Lloyd passes over blocks of coordinates, stored or computed as they stream by."""
+"""Lloyd passes over blocks of coordinates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Self
 
 import numpy as np
 from scipy import sparse
@@ -20,19 +20,12 @@ from sketchmeans.assign import (
     unpacked,
 )
 from sketchmeans.bounds import Bounds, RowBounds
+from sketchmeans.coordinates import STORE_FEATURES, BlockCoordinates, Span
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Assignment, Centers, cluster_weights, nearest_members
-from sketchmeans.rows import Block, Rows, by_block, spans
+from sketchmeans.rows import Rows, by_block, spans
 from sketchmeans.spaces import Space
 from sketchmeans.sums import TreeSum
-
-Span = tuple[int, int]
-
-#: Below this many features a kernel block is computed faster than it is read back.
-STORE_FEATURES = 128
-
-#: Bytes of coordinates that are rarely too many to store.
-_OFTEN_STORED = 2**28
 
 #: A pass over single rows pays if it has at most this share of all rows: with few
 #: features, and with many, when reading stored blocks is much faster.  It computes
@@ -68,64 +61,20 @@ class Sweep:
     terms: TreeSum
 
 
-def cheap_to_repeat(rows: Rows, space: Space) -> bool:
-    """Say whether passes over all rows cost a fraction of the first one.
-
-    They do if coordinates are worth storing, and so few that they almost always are;
-    the data alone decide, so that a fit in less memory goes the same way.
-    """
-    size = len(rows) * space.n_coordinates * space.dtype.itemsize
-    return rows.n_features >= STORE_FEATURES and size <= _OFTEN_STORED
-
-
 def new_engine(rows: Rows, space: Space, budget: int = 0) -> BlockEngine:
     """Return the engine for passes over all rows: their own, if they have one."""
     engine: BlockEngine = (rows.engine or BlockEngine)(rows, space, budget)
     return engine
 
 
-class BlockEngine:
-    """Lloyd passes over the rows of a source.
+class BlockEngine(BlockCoordinates):
+    """Lloyd passes over the rows of a source; see `BlockCoordinates`."""
 
-    Parameters
-    ----------
-    rows : Rows
-    space : Space
-    budget : int
-        Bytes in which the coordinates of all rows may be stored; where they do not
-        fit they are computed anew in each pass, with the same bits.
-    many_passes : bool, default=False
-        Store them in any case that fits: a subsample is read again and again.
-    """
+    _bounds: Bounds | None = None
 
-    def __init__(
-        self, rows: Rows, space: Space, budget: int = 0, *, many_passes: bool = False
-    ) -> None:
-        self.rows = rows
-        self.space = space
-        self.workers = rows.workers
-        self._spans = spans(len(rows), space.height)
-        # Block by block: one large array would be fresh pages in every fit.
-        self._store: list[Array | None] | None = None
-        many = space.storable and rows.n_features >= STORE_FEATURES
-        size = len(rows) * space.n_coordinates * space.dtype.itemsize
-        worth = many or (many_passes and space.storable)
-        if worth and size <= budget:
-            self._store = [None] * len(self._spans)
-        self._bounds: Bounds | None = None
-
-    def leading(self, size: int) -> BlockEngine:
-        """Return an engine for the first rows, which shares what is stored.
-
-        A part that ends within a block would store less of it than the next one
-        needs: it has a store of its own.
-        """
-        part = copy(self)
+    def leading(self, size: int) -> Self:
+        part = super().leading(size)
         part._bounds = None
-        part.rows = self.rows.leading(size)
-        part._spans = spans(size, self.space.height)
-        if size % self.space.height and self._store is not None:
-            part._store = [None] * len(part._spans)
         return part
 
     def state(self) -> dict[str, Array]:
@@ -141,33 +90,8 @@ class BlockEngine:
             self._norm_total = float(arrays.pop("norm_total"))
             self._bounds = Bounds.from_arrays(arrays)
 
-    def coordinates(self, span: Span) -> Array:
-        """Return the coordinates of a block, from the store if it holds them."""
-        start, stop = span
-        shape = (stop - start, self.space.n_coordinates)
-        if self._store is None:
-            out = self._buffer("coordinates", stop - start)
-            return self.space.coordinates(self.rows.block(start, stop), out)
-        number = start // self.space.height
-        stored = self._store[number]
-        if stored is None:
-            out = np.empty(shape, dtype=self.space.dtype)
-            stored = self.space.coordinates(self.rows.block(start, stop), out)
-            self._store[number] = stored
-        return stored
-
     def _table(self, centers: Centers) -> Table:
         return Table(centers, self.space.dtype, self.space.height)
-
-    def _norms(self, span: Span) -> Array | float:
-        constant = self.space.constant_norm
-        if constant is not None:
-            return constant
-        return self._row_norms(self.rows.block(*span), np.arange(*span))
-
-    def _row_norms(self, block: Block, numbers: Array) -> Array | float:
-        constant = self.space.constant_norm
-        return self.space.row_norms(block, numbers) if constant is None else constant
 
     def assign(self, centers: Centers) -> Assignment:
         """Return every row's nearest centre, in at most one pass over the rows.
@@ -275,29 +199,6 @@ class BlockEngine:
             counts = cluster_weights(labels[start:stop], mass, table.k)
             terms.add(first + number, packed(change, counts, 0.0))
         return labels, terms
-
-    def _single(self, number: int, indices: Array) -> tuple[Array, Array | float]:
-        """Return coordinates and norms of some rows of a block, computed for them."""
-        block = self.rows.take(indices)
-        out = self._buffer("coordinates", len(indices))
-        return self.space.coordinates(block, out), self._row_norms(block, indices)
-
-    def _picked(self, number: int, indices: Array) -> tuple[Array, Array | float]:
-        """Return the same out of the coordinates of the whole block."""
-        span = self._spans[number]
-        inside = indices - span[0]
-        norms = self._norms(span)
-        if not isinstance(norms, float):
-            norms = norms[inside]
-        b = self.coordinates(span)
-        if sparse.issparse(b):
-            return b[inside], norms
-        out = self._buffer("picked", len(indices))
-        return b.take(inside, axis=0, out=out, mode="clip"), norms
-
-    def _buffer(self, name: str, n_rows: int) -> Array:
-        shape = (n_rows, self.space.n_coordinates)
-        return self.workers.buffer(name, shape, self.space.dtype)
 
     def _assignment(
         self, labels: Array, sums: Array, counts: Array, centers: Centers
@@ -483,11 +384,6 @@ class BlockEngine:
         flat = self.coordinates_of(indices.ravel())
         return self.centers_of_means(flat.reshape(*indices.shape, -1))
 
-    def coordinates_of(self, indices: Array) -> Array:
-        """Return the coordinates of a few rows, dense and in float64."""
-        b = dense(self.space.coordinates(self.rows.take(indices)))
-        return b.astype(np.float64)
-
     def partition(self, labels: Array, k: int) -> tuple[Assignment, Centers]:
         """Return the assignment and the centroids of a given partition of all rows.
 
@@ -527,17 +423,6 @@ class BlockEngine:
         means[full] = sums[full] / counts[full][:, None]
         centers = self.centers_of_means(means)
         return self._assignment(labels[:, None], sums, counts, centers), centers
-
-    def all_coordinates(self) -> Array:
-        """Return the coordinates of all rows, in one array."""
-        values = np.empty((len(self.rows), self.space.n_coordinates), self.space.dtype)
-
-        def fill(span: Span) -> None:
-            self.space.coordinates(self.rows.block(*span), values[slice(*span)])
-
-        for _ in self.workers.map(fill, self._spans):
-            pass
-        return values
 
     def centers_of_means(self, means: Array) -> Centers:
         """Return the centroids with these mean coordinates (restarts, k, m)."""

@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from sketchmeans.blocks import BlockEngine, cheap_to_repeat, new_engine
+from sketchmeans.blocks import BlockEngine, new_engine
+from sketchmeans.coordinates import cheap_to_repeat
 from sketchmeans.kernels import Kernel, squared_distances_among
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Centers, LloydResult, Recorder, lloyd, side_by_side

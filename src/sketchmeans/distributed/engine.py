@@ -11,8 +11,9 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 
 from sketchmeans.assign import unpacked
-from sketchmeans.blocks import STORE_FEATURES, BlockEngine, Look
+from sketchmeans.blocks import BlockEngine, Look
 from sketchmeans.bounds import Steps
+from sketchmeans.coordinates import STORE_FEATURES
 from sketchmeans.distributed import parts
 from sketchmeans.distributed.parts import Nearest, Place, Plan, Summary
 from sketchmeans.distributed.rows import DaskRows
