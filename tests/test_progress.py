@@ -175,8 +175,8 @@ def test_the_race_of_the_restarts_is_told():
     told = [int(count) for count in re.findall(r"(\d+) restarts", text)]
     # The worse ones are dropped on the way, and the best goes on alone.
     assert told[0] == 8
-    assert len(told) > 1
-    assert all(after < before for before, after in pairwise(told))
+    assert told[-1] < told[0]
+    assert all(after <= before for before, after in pairwise(told))
     assert "restarts" not in _stage(recorder, "33,000 rows")
 
 

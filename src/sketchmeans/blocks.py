@@ -182,8 +182,10 @@ class BlockEngine(BlockCoordinates):
 
         labels = bounds.labels.copy()
         groups = dict(by_block(active, self.space.height))
-        width = table.k if look is Look.PICKED else table.k + self.rows.n_features
+        width = table.k + (0 if look is Look.PICKED else self.rows.n_features)
         work = len(active) * self.space.n_coordinates * width / max(len(groups), 1)
+        if look is Look.PICKED and not self._all_stored:
+            work = np.inf  # whole blocks are computed
         found = self.workers.map(reassign, groups.items(), work)
         nothing = np.zeros((table.k, self.space.n_coordinates))
         terms = TreeSum()
@@ -262,10 +264,10 @@ class BlockEngine(BlockCoordinates):
             )
             return np.reshape(norms, (-1, 1)) - 2.0 * products
 
-        none = np.empty((0, dual.shape[1]))
-        work = len(rows) * dual.size / max(len(groups), 1)
-        if not stored:
-            work *= self.rows.n_features
+        m, k = dual.shape
+        none = np.empty((0, k))
+        width = k if stored else k + self.rows.n_features
+        work = len(rows) * m * width / max(len(groups), 1)
         return np.concatenate([none, *self.workers.map(distances, groups, work)])
 
     def update(self, assignment: Assignment, centers: Centers) -> Centers:

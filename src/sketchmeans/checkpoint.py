@@ -25,8 +25,8 @@ from sketchmeans.lloyd import Centers, LloydResult, LloydState, Memo
 from sketchmeans.rows import Rows
 from sketchmeans.whole_file import whole_file
 
-#: Version of the file format.
-_FORMAT = 1
+#: Version of the file format, and of the stages of a fit: other stages, another number.
+_FORMAT = 2
 #: Rows whose values tell one table from another.
 _PROBE_ROWS = 256
 

@@ -89,6 +89,11 @@ class BlockCoordinates:
             self._store[number] = stored
         return stored
 
+    @property
+    def _all_stored(self) -> bool:
+        store = self._store
+        return store is not None and all(block is not None for block in store)
+
     def _single(self, number: int, indices: Array) -> tuple[Array, Array | float]:
         """Return coordinates and norms of some rows of a block, computed for them."""
         block = self.rows.take(indices)

@@ -113,13 +113,14 @@ def heats(
         results = race(sample.leading(size), centers, schedule, progress)
         half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
         centers = _best_centers(results, max(half, schedule.n_final))
+    engine = new_engine(rows, space, schedule.budget)
     if rough is not None:
-        centers = rough.lifted(centers)
+        centers = engine.centers_of_means(rough.lifted(centers))
         if not cheap_to_repeat(rows, space):
             sample = BlockEngine(nested, space, schedule.budget, many_passes=True)
             results = race(sample.leading(sizes[-1]), centers, schedule, progress)
             centers = _best_centers(results, schedule.n_final)
-    return new_engine(rows, space, schedule.budget), centers
+    return engine, centers
 
 
 def heat(

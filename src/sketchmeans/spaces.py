@@ -168,23 +168,23 @@ class RoughSpace(LandmarkSpace):
             whole._workers,
             rank=whole._rank,
         )
-        self._whole, self._step = whole, step
+        self._whole = whole
 
-    def lifted(self, centers: Centers) -> Centers:
-        """Return the same centres in the whole space: no point of them changes."""
-        whole = self._whole
-        shape = (*centers.squared_norms.shape, whole.n_coordinates)
-        coefficients = np.zeros(shape)
-        coefficients[..., :: self._step] = centers.coefficients
+    def lifted(self, centers: Centers) -> Array:
+        """Return the mean coordinates that centres have in the whole space.
+
+        They stand for the same points, or the nearest where a `rank` keeps these out.
+        """
         columns = self.kernel.against(self.landmarks, np.float64, self._workers)
-        height = block_height(self.landmarks.shape[1], self.n_coordinates)
+        landmarks = self._whole.landmarks
+        height = block_height(landmarks.shape[1], self.n_coordinates)
         K = np.concatenate(
             [
-                columns(whole.landmarks[start:stop])
-                for start, stop in spans(whole.n_coordinates, height)
+                columns(landmarks[start:stop])
+                for start, stop in spans(self._whole.n_coordinates, height)
             ]
         )
-        return Centers(coefficients, centers.squared_norms, centers.coefficients @ K.T)
+        return centers.coefficients @ K.T
 
 
 class InputSpace:

@@ -26,6 +26,8 @@ _ROUNDINGS = 16.0
 #: float64 the sums have no more digits than the values; they are divided by the
 #: eigenvalues, so these must be far above the noise.
 _CUT_MARGIN = {np.dtype(np.float32): 8.0, np.dtype(np.float64): 2.0**20}
+#: Most rows of subsamples that threads work on at the same time.
+_TOGETHER = 4096
 #: Columns of a Gram matrix at a time: the fewer, the closer to half of it.
 _GRAM_COLUMNS = 256
 #: Up to this size all eigenvalues are computed, above it a few by Lanczos.
@@ -193,9 +195,11 @@ def subsample_bounds(
             matrix = _gram(drawn, kernel, dtype, rows.workers)
         return tails(_centred(matrix), ks) / size
 
-    # A thread has a subsample to itself: Lanczos steps are no work for two.
+    # A thread has a subsample to itself: Lanczos steps are no work for two.  Matrices
+    # that are large are made one at a time.
     draws = (subsample() for _ in range(n_subsamples))
-    bounds = list(rows.workers.map(bound, draws))
+    each = rows.workers.map if size <= _TOGETHER else map
+    bounds = list(each(bound, draws))
     diameter = _squared_diameter(rows, kernel, weights > 0.0)
     n_draws = n_subsamples * size
     margin = diameter * sqrt(log(1.0 / (1.0 - confidence)) / (2.0 * n_draws))
