@@ -64,8 +64,8 @@ def task(function: Callable[..., Any], *arguments: Any) -> Node:
         if isinstance(argument, Node):
             needs.append(argument)
             if argument.through:
-                function, *rest = argument.through
-                return (function, argument.key, *rest)
+                made_by, *rest = argument.through
+                return (made_by, argument.key, *rest)
             return argument.key
         return argument
 
