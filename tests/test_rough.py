@@ -1,19 +1,20 @@
-"""The race of restarts in a rough space, and single rows that are looked at again."""
+"""The race in a rough space, what is computed beside it, and second looks at rows."""
 
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 
-from sketchmeans import NystromKMeans
+from sketchmeans import NystromKMeans, open_rows, parallel
 from sketchmeans.blocks import BlockEngine, Look
 from sketchmeans.coordinates import cheap_to_repeat
 from sketchmeans.kernels import as_kernel
 from sketchmeans.parallel import Workers
-from sketchmeans.rows import Rows, by_block
+from sketchmeans.rows import Rows, SourceRows, by_block
 from sketchmeans.spaces import InputSpace, LandmarkSpace
 
 
@@ -155,3 +156,87 @@ def test_light_work_stays_in_this_thread():
         assert set(names) == {here}
         names = list(workers.map(lambda _: threading.get_ident(), range(4)))
         assert here not in names
+
+
+def test_light_work_is_handed_over_together():
+    task = parallel._TASK_WORK
+    with Workers(2) as workers:
+        here = threading.get_ident()
+        found = list(
+            workers.map(lambda i: (i, threading.get_ident()), range(50), task / 10)
+        )
+        assert [i for i, _ in found] == list(range(50))
+        assert here not in {name for _, name in found}
+        for part in range(5):  # ten items make a task
+            assert len({name for _, name in found[10 * part : 10 * part + 10]}) == 1
+
+
+def _wide(dtype=np.float32):
+    return np.random.default_rng(0).normal(size=(9000, 150)).astype(dtype)
+
+
+def _engine_of(X, workers, budget=10**9):
+    space = LandmarkSpace(as_kernel("rbf", gamma=0.01), X[:64], X.dtype, workers)
+    return BlockEngine(Rows(X, workers), space, budget)
+
+
+def test_blocks_are_stored_beside_other_work():
+    X = _wide()
+    with Workers(2) as workers:
+        engine = _engine_of(X, workers)
+        assert len(engine._spans) > 2
+        with engine.stored_ahead(beside=100):
+            end = time.monotonic() + 60.0
+            while not engine._at_hand and time.monotonic() < end:
+                time.sleep(0.001)
+        assert engine._at_hand
+        afresh = _engine_of(X, workers, budget=0)
+        for span, block in zip(engine._spans, engine._store, strict=True):
+            np.testing.assert_array_equal(block, afresh.coordinates(span))
+
+
+@pytest.mark.parametrize("why", ["threads", "memory", "file"])
+def test_nothing_is_stored_ahead_without(why, tmp_path):
+    X = _wide()
+    np.save(tmp_path / "rows.npy", X)
+    with Workers(1 if why == "threads" else 2) as workers:
+        engine = _engine_of(X, workers, budget=len(X) * 64 * 4 + 99 * 64 * 4)
+        if why == "file":
+            source = SourceRows(open_rows(tmp_path / "rows.npy"), workers)
+            engine = BlockEngine(source, engine.space, 10**9)
+        with engine.stored_ahead(beside=100 if why == "memory" else 0):
+            time.sleep(0.05)
+        assert engine._store == [None] * len(engine._spans)
+
+
+def test_work_ahead_ends_with_the_context_and_hides_no_error():
+    X = _wide()
+    with Workers(2) as workers:
+        engine = _engine_of(X, workers)
+        begun, go_on = threading.Event(), threading.Event()
+        compute = engine.coordinates
+
+        def slow(span):
+            begun.set()
+            go_on.wait()
+            return compute(span)
+
+        def interrupted():
+            with engine.stored_ahead():
+                begun.wait()
+                raise KeyError
+
+        engine.coordinates = slow
+        with pytest.raises(KeyError):
+            interrupted()
+        go_on.set()
+        list(workers.map(lambda _: None, range(8)))  # behind the block in the making
+    assert [block is None for block in engine._store].count(False) == 1
+    assert engine._store[-1] is not None
+
+
+def test_what_fails_ahead_fails_in_the_fit():
+    X = _wide()
+    X[-1, 7] = np.nan
+    with pytest.raises(ValueError, match=r"NaN \(row 8999, column 7\)"):
+        NystromKMeans(3, gamma=0.01, n_landmarks=20, n_jobs=2).fit(X)

@@ -129,7 +129,11 @@ class BlockEngine(BlockCoordinates):
         labels = np.empty((len(self.rows), len(centers)), dtype=np.int32)
         nearest = np.empty((2, len(self.rows) if lone else 0), self.space.dtype)
         terms = TreeSum()
-        for number, block in enumerate(self.workers.map(assign, self._spans), first):
+        work = len(self.rows) / len(self._spans) * table.n_coordinates * table.n_centers
+        if not self._at_hand:
+            work = np.inf
+        found = self.workers.map(assign, self._spans, work)
+        for number, block in enumerate(found, first):
             start, stop = self._spans[number - first]
             labels[start:stop] = block.labels
             terms.add(number, packed(block.sums, block.counts, block.norms))
@@ -184,7 +188,7 @@ class BlockEngine(BlockCoordinates):
         groups = dict(by_block(active, self.space.height))
         width = table.k + (0 if look is Look.PICKED else self.rows.n_features)
         work = len(active) * self.space.n_coordinates * width / max(len(groups), 1)
-        if look is Look.PICKED and not self._all_stored:
+        if look is Look.PICKED and not self._at_hand:
             work = np.inf  # whole blocks are computed
         found = self.workers.map(reassign, groups.items(), work)
         nothing = np.zeros((table.k, self.space.n_coordinates))
@@ -391,22 +395,34 @@ class BlockEngine(BlockCoordinates):
 
         A cluster without rows gets the centroid of all rows.
         """
+        return self.partitions(labels[:, None], k)
+
+    def partitions(self, labels: Array, k: int) -> tuple[Assignment, Centers]:
+        """Return the same for several partitions (n, R), in one pass over the rows."""
         terms = self.partition_terms(labels, k)
         return self.finished_partition(labels, terms, k)
 
     def partition_terms(self, labels: Array, k: int, first: int = 0) -> TreeSum:
-        """Return the sums over the clusters of a partition, as `sweep` does."""
+        """Return the sums over the clusters of partitions (n, R), as `sweep` does."""
+        n_partitions = labels.shape[1]
+        shift = k * np.arange(n_partitions)
 
         def add(span: Span) -> Array:
             b, norms = self.coordinates(span), self._norms(span)
             weights = self.rows.block_weights(*span)
             mass = np.ones(span[1] - span[0]) if weights is None else weights
-            own = labels[slice(*span)]
+            own = (labels[slice(*span)] + shift).ravel()
+            each = np.repeat(mass, n_partitions)
             membership = sparse.csc_array(
-                (mass, own, np.arange(len(mass) + 1)), shape=(k, len(mass))
+                (
+                    each.astype(self.space.dtype),
+                    own,
+                    np.arange(0, len(own) + 1, n_partitions),
+                ),
+                shape=(n_partitions * k, len(mass)),
             )
             total = float(mass @ np.broadcast_to(norms, mass.shape))
-            counts = np.bincount(own, mass, minlength=k)
+            counts = np.bincount(own, each, minlength=n_partitions * k)
             return packed(dense(membership @ b), counts, total)
 
         terms = TreeSum()
@@ -418,13 +434,15 @@ class BlockEngine(BlockCoordinates):
         self, labels: Array, terms: TreeSum, k: int
     ) -> tuple[Assignment, Centers]:
         """Return the assignment and the centroids that belong to these sums."""
-        shape = (1, k, self.space.n_coordinates)
+        shape = (labels.shape[1], k, self.space.n_coordinates)
         sums, counts, self._norm_total = unpacked(terms.total(), shape)
-        means = np.tile(sums.sum(axis=1) / counts.sum(), (k, 1))[None]
+        means = np.repeat(
+            sums.sum(axis=1, keepdims=True) / self.rows.total_weight, k, axis=1
+        )
         full = counts > 0.0
         means[full] = sums[full] / counts[full][:, None]
         centers = self.centers_of_means(means)
-        return self._assignment(labels[:, None], sums, counts, centers), centers
+        return self._assignment(labels, sums, counts, centers), centers
 
     def centers_of_means(self, means: Array) -> Centers:
         """Return the centroids with these mean coordinates (restarts, k, m)."""

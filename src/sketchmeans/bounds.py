@@ -95,11 +95,14 @@ class RowBounds:
         """Return the row of the least upper bound of each cluster that has a bound."""
         least, rows = np.full(k, np.inf), np.full(k, -1)
         for part in self._parts():
-            np.minimum.at(least, labels[part], self._own(part, labels, weights))
-        for part in self._parts():
-            own = self._own(part, labels, weights)
-            found = np.flatnonzero((own == least[labels[part]]) & np.isfinite(own))
-            rows[labels[part][found]] = part.start + found
+            own, clusters = self._own(part, labels, weights), labels[part]
+            order = np.argsort(own)[::-1]
+            nearest = np.full(k, -1)
+            nearest[clusters[order]] = order  # the last that is written is the least
+            found = np.flatnonzero(nearest >= 0)
+            found = found[own[nearest[found]] < least[found]]
+            least[found] = own[nearest[found]]
+            rows[found] = part.start + nearest[found]
         return np.sort(rows[rows >= 0])
 
     def exemplar_candidates(

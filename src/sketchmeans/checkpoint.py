@@ -26,7 +26,7 @@ from sketchmeans.rows import Rows
 from sketchmeans.whole_file import whole_file
 
 #: Version of the file format, and of the stages of a fit: other stages, another number.
-_FORMAT = 2
+_FORMAT = 3
 #: Rows whose values tell one table from another.
 _PROBE_ROWS = 256
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Self
 
@@ -29,7 +32,8 @@ def cheap_to_repeat(rows: Rows, space: Space) -> bool:
     the data alone decide, so that a fit in less memory goes the same way.
     """
     size = len(rows) * space.n_coordinates * space.dtype.itemsize
-    return rows.n_features >= STORE_FEATURES and size <= _OFTEN_STORED
+    many = space.storable and rows.n_features >= STORE_FEATURES
+    return many and size <= _OFTEN_STORED
 
 
 class BlockCoordinates:
@@ -55,11 +59,15 @@ class BlockCoordinates:
         self._spans = spans(len(rows), space.height)
         # Block by block: one large array would be fresh pages in every fit.
         self._store: list[Array | None] | None = None
-        many = space.storable and rows.n_features >= STORE_FEATURES
-        size = len(rows) * space.n_coordinates * space.dtype.itemsize
-        worth = many or (many_passes and space.storable)
-        if worth and size <= budget:
+        worth = space.storable and (many_passes or rows.n_features >= STORE_FEATURES)
+        self._spare = budget - len(rows) * self._row_bytes
+        if worth and self._spare >= 0:
             self._store = [None] * len(self._spans)
+        self._norms_of: dict[Span, Array] = {}
+
+    @property
+    def _row_bytes(self) -> int:
+        return self.space.n_coordinates * self.space.dtype.itemsize
 
     def leading(self, size: int) -> Self:
         """Return the same for the first rows, which shares what is stored.
@@ -89,10 +97,38 @@ class BlockCoordinates:
             self._store[number] = stored
         return stored
 
+    @contextmanager
+    def stored_ahead(self, beside: int = 0) -> Iterator[None]:
+        """Store blocks in threads that would be idle, while other work goes on.
+
+        One thread is left to that work, and the memory of `beside` rows.  What fails
+        here fails again, and is told, in the pass that follows.  The last blocks come
+        first: that pass meets the ones that are still in the making at its end, and
+        computes none of them twice.
+        """
+        fits = self._store is not None and beside * self._row_bytes <= self._spare
+        ahead = iter(reversed(self._spans) if fits and self.rows.in_memory else ())
+        over = threading.Event()
+
+        def store() -> None:
+            for span in ahead:
+                if over.is_set():
+                    return
+                self.coordinates(span)
+
+        self.workers.start_beside(store)
+        try:
+            yield
+        finally:
+            over.set()
+
     @property
-    def _all_stored(self) -> bool:
-        store = self._store
-        return store is not None and all(block is not None for block in store)
+    def _at_hand(self) -> bool:
+        """Whether no coordinates have to be computed, nor rows to be read."""
+        if self._store is None:
+            return self.rows.in_memory and not self.space.storable
+        blocks = self._store[: len(self._spans)]
+        return all(block is not None for block in blocks)
 
     def _single(self, number: int, indices: Array) -> tuple[Array, Array | float]:
         """Return coordinates and norms of some rows of a block, computed for them."""
@@ -118,10 +154,15 @@ class BlockCoordinates:
         return self.workers.buffer(name, shape, self.space.dtype)
 
     def _norms(self, span: Span) -> Array | float:
+        """Return the squared norms of the rows of a block, computed once."""
         constant = self.space.constant_norm
         if constant is not None:
             return constant
-        return self._row_norms(self.rows.block(*span), np.arange(*span))
+        norms = self._norms_of.get(span)
+        if norms is None:
+            norms = self.space.row_norms(self.rows.block(*span), np.arange(*span))
+            self._norms_of[span] = norms
+        return norms
 
     def _row_norms(self, block: Block, numbers: Array) -> Array | float:
         constant = self.space.constant_norm

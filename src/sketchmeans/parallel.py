@@ -27,8 +27,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-#: Products of numbers in an item up to which other threads do not pay.
-_LIGHT_WORK = 1e7
+#: Products of numbers that are worth a task of another thread: some two milliseconds.
+_TASK_WORK = 2e7
 
 
 def effective_n_jobs(n_jobs: int | None) -> int:
@@ -170,12 +170,28 @@ class Workers:
     ) -> Iterator[Result]:
         """Yield ``function(item)`` in the order of `items`, a few ahead of time.
 
-        Items of little work, counted in products of numbers, are done in this thread:
-        in less than a millisecond they are done before they are handed over.
+        Items of little work, counted in products of numbers, are handed over together,
+        or done in this thread: less than a millisecond is not worth the way.
         """
-        if self._pool is None or work < _LIGHT_WORK:
+        if self._pool is None:
             yield from map(function, items)
-            return
+        elif work >= _TASK_WORK:
+            yield from self._ahead(function, items)
+        else:
+            few = list(items)
+            n_tasks = int(len(few) * work // _TASK_WORK)
+            if n_tasks < 2:
+                yield from map(function, few)
+                return
+            size = -(-len(few) // max(n_tasks, self.n_jobs))
+            parts = [few[i : i + size] for i in range(0, len(few), size)]
+            for part in self._ahead(lambda part: [*map(function, part)], parts):
+                yield from part
+
+    def _ahead(
+        self, function: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[Result]:
+        assert self._pool is not None
         ahead: deque[Future[Result]] = deque()
         try:
             for item in items:
@@ -187,6 +203,12 @@ class Workers:
         finally:
             for future in ahead:
                 future.cancel()
+
+    def start_beside(self, function: Callable[[], object]) -> None:
+        """Start a function in all threads but one."""
+        if self._pool is not None:
+            for _ in range(self.n_jobs - 1):
+                self._pool.submit(_quietly, lambda _: function(), None)
 
     def buffer(self, name: str, shape: tuple[int, int], dtype: npt.DTypeLike) -> Array:
         """Return this thread's scratch array of that name, uninitialised.

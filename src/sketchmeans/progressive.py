@@ -28,18 +28,24 @@ _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 2048, 64
 _LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 256
 #: ... or this share of very many, where full passes are long, in so many bytes.
 _LARGE_SHARE, _LARGE_BYTES = 1 / 32, 2**28
+#: Where full passes are cheap, a smaller share of more than a few will do.
+_CHEAP_SHARE, _FEW_ROWS = 0.125, 4096
 
 
-def subsample_sizes(n_rows: int, n_clusters: int, row_bytes: int = 1) -> list[int]:
+def subsample_sizes(
+    n_rows: int, n_clusters: int, row_bytes: int = 1, *, cheap: bool = False
+) -> list[int]:
     """Return the sizes of the nested subsamples, each twice the one before.
 
-    They depend on n, k and the bytes of a row alone.  Empty where n is too small for a
-    detour to pay.
+    They depend on n, k, the bytes of a row and whether full passes are `cheap`.  Empty
+    where n is too small for a detour to pay.
 
     Examples
     --------
     >>> subsample_sizes(100_000, 10)
     [2048, 4096, 8192, 16384]
+    >>> subsample_sizes(100_000, 10, cheap=True)
+    [2048, 4096, 8192]
     """
     first = _FIRST_ROWS
     while first < _FIRST_ROWS_PER_CLUSTER * n_clusters:
@@ -50,11 +56,19 @@ def subsample_sizes(n_rows: int, n_clusters: int, row_bytes: int = 1) -> list[in
         min(_LARGE_SHARE * n_rows, _LARGE_BYTES // max(row_bytes, 1)),
     )
     last = min(_LAST_SHARE * n_rows, most)
+    if cheap:
+        last = min(last, max(_CHEAP_SHARE * n_rows, _FEW_ROWS))
     sizes = []
     while first <= last:
         sizes.append(first)
         first *= 2
     return sizes
+
+
+def sizes_for(rows: Rows, space: Space, n_clusters: int) -> list[int]:
+    """Return the sizes of the nested subsamples of these rows."""
+    cheap = cheap_to_repeat(rows, space)
+    return subsample_sizes(len(rows), n_clusters, rows.row_bytes, cheap=cheap)
 
 
 @dataclass(frozen=True)
@@ -91,36 +105,32 @@ def heats(
     rows are dear.  Without subsamples all restarts are left.
     """
     sample_rng, *seed_rngs = rng.spawn(1 + schedule.n_init)
-    sizes = (
-        subsample_sizes(len(rows), n_clusters, rows.row_bytes)
-        if schedule.progressive
-        else []
-    )
-    nested = _nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
-    first = nested.leading(sizes[0]) if sizes else rows
-    weights = np.ones(len(first)) if first.weights is None else first.weights
-    with progress.step("seeding"):
-        seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
-    if not sizes:
-        engine = new_engine(rows, space, schedule.budget)
-        return engine, engine.centers_at(seeds)
-    rough = space.rough(n_clusters)
-    sample = BlockEngine(nested, rough or space, schedule.budget, many_passes=True)
-    centers = sample.centers_at(seeds)
-    if schedule.n_init > 1:
-        centers = heat(sample.leading(sizes[0]), centers, schedule, progress)
-    for size in sizes:
-        results = race(sample.leading(size), centers, schedule, progress)
-        half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
-        centers = _best_centers(results, max(half, schedule.n_final))
+    sizes = sizes_for(rows, space, n_clusters) if schedule.progressive else []
     engine = new_engine(rows, space, schedule.budget)
-    if rough is not None:
-        centers = engine.centers_of_means(rough.lifted(centers))
-        if not cheap_to_repeat(rows, space):
-            sample = BlockEngine(nested, space, schedule.budget, many_passes=True)
-            results = race(sample.leading(sizes[-1]), centers, schedule, progress)
-            centers = _best_centers(results, schedule.n_final)
-    return engine, centers
+    with engine.stored_ahead(beside=sizes[-1] if sizes else 0):
+        nested = _nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
+        first = nested.leading(sizes[0]) if sizes else rows
+        weights = np.ones(len(first)) if first.weights is None else first.weights
+        with progress.step("seeding"):
+            seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
+        if not sizes:
+            return engine, engine.centers_at(seeds)
+        rough = space.rough(n_clusters)
+        sample = BlockEngine(nested, rough or space, schedule.budget, many_passes=True)
+        centers = sample.centers_at(seeds)
+        if schedule.n_init > 1:
+            centers = heat(sample.leading(sizes[0]), centers, schedule, progress)
+        for size in sizes:
+            results = race(sample.leading(size), centers, schedule, progress)
+            half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
+            centers = _best_centers(results, max(half, schedule.n_final))
+        if rough is not None:
+            centers = engine.centers_of_means(rough.lifted(centers))
+            if not cheap_to_repeat(rows, space):
+                sample = BlockEngine(nested, space, schedule.budget, many_passes=True)
+                results = race(sample.leading(sizes[-1]), centers, schedule, progress)
+                centers = _best_centers(results, schedule.n_final)
+        return engine, centers
 
 
 def heat(

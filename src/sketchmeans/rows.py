@@ -122,6 +122,8 @@ class Rows:
     #: Bytes that the rows take beside what the user holds, and more if they are `held`.
     memory = 0
     held_memory = 0
+    #: Whether blocks can be had in any order, at no cost.
+    in_memory = True
     #: The engine of these rows, if no blocks of them can be had here.
     engine: Any = None
 
@@ -274,6 +276,7 @@ class SourceRows(Rows):
     """
 
     X: Source
+    in_memory = False
 
     def __init__(
         self, X: Source, workers: Workers, weights: Array | None = None

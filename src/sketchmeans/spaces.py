@@ -113,18 +113,21 @@ class LandmarkSpace:
         self._columns = kernel.against(landmarks, dtype, workers)
         self._workers = workers
         self._rank = rank
-        self._gram = gram
         self._diagonal = diagonal
+        if gram is not None:
+            self.gram = gram
         if inverse is not None:
             self.inverse = inverse
 
     @cached_property
+    def gram(self) -> Array:
+        """``k(Z, Z)``, in float64."""
+        return landmark_matrix(self.kernel, self.landmarks, self._workers)
+
+    @cached_property
     def inverse(self) -> PseudoInverse:
         """``M``, the truncated inverse of ``k(Z, Z)``."""
-        gram = self._gram
-        if gram is None:
-            gram = landmark_matrix(self.kernel, self.landmarks, self._workers)
-        return pseudo_inverse(gram, dtype=self.dtype, rank=self._rank)
+        return pseudo_inverse(self.gram, dtype=self.dtype, rank=self._rank)
 
     def coordinates(self, block: Block, out: Array | None = None) -> Array:
         return self._columns(block, out)
@@ -167,24 +170,16 @@ class RoughSpace(LandmarkSpace):
             whole.dtype,
             whole._workers,
             rank=whole._rank,
+            gram=np.ascontiguousarray(whole.gram[::step, ::step]),
         )
-        self._whole = whole
+        self._whole, self._step = whole, step
 
     def lifted(self, centers: Centers) -> Array:
         """Return the mean coordinates that centres have in the whole space.
 
         They stand for the same points, or the nearest where a `rank` keeps these out.
         """
-        columns = self.kernel.against(self.landmarks, np.float64, self._workers)
-        landmarks = self._whole.landmarks
-        height = block_height(landmarks.shape[1], self.n_coordinates)
-        K = np.concatenate(
-            [
-                columns(landmarks[start:stop])
-                for start, stop in spans(self._whole.n_coordinates, height)
-            ]
-        )
-        return centers.coefficients @ K.T
+        return centers.coefficients @ self._whole.gram[:: self._step]
 
 
 class InputSpace:

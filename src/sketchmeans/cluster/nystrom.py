@@ -37,7 +37,7 @@ from sketchmeans.progressive import (
     final,
     heats,
     nearest_points,
-    subsample_sizes,
+    sizes_for,
 )
 from sketchmeans.reduction import ReducedRows, as_reducer, reduced
 from sketchmeans.rows import HELD_BYTES, Block, Rows, as_rows, is_dask
@@ -311,7 +311,6 @@ class NystromKMeans(KernelClusterer):
                 )
                 schedule = self._schedule(rows, space, start)
                 schedule = replace(schedule, recorder=record)
-                rank = space.inverse.rank
             if isinstance(start, Start):
                 engine = new_engine(rows, space, schedule.budget)
                 centers = _given_centers(engine, start, kernel, self.n_clusters)
@@ -334,7 +333,7 @@ class NystromKMeans(KernelClusterer):
         self.landmarks_ = landmarks.points
         self.landmark_indices_ = landmarks.indices
         self.landmark_path_ = path
-        self.rank_ = rank
+        self.rank_ = space.inverse.rank
         self.reducer_ = reducer
         self._store_kernel(kernel, original, exemplars)
         self._store_centers(result.centers.coefficients[0].T, result)
@@ -460,11 +459,7 @@ class NystromKMeans(KernelClusterer):
         """Return how to iterate, after a check that the work fits in memory."""
         restarts = self._restarts(start)
         progressive = self.algorithm == "progressive" and not is_given(space.kernel)
-        sizes = (
-            subsample_sizes(len(rows), self.n_clusters, rows.row_bytes)
-            if progressive
-            else []
-        )
+        sizes = sizes_for(rows, space, self.n_clusters) if progressive else []
         sample = sizes[-1] if sizes and not isinstance(start, Start) else 0
         need = _memory_need(rows, space, self.n_clusters, restarts, sample)
         budget = memory_budget(self.max_memory)
@@ -520,9 +515,10 @@ def _memory_need(
     # Sums of four passes, and the partial sums of a tree over all blocks.
     levels = (len(rows) // space.height).bit_length() + 1
     sums = (4 * restarts + levels * (1 if sample else restarts)) * k * m * 8
-    # Labels of three passes and the two nearest distances of every row, and the
-    # numbers of the rows to look at again.
-    labels = len(rows) * (16 + 2 * rows.dtype.itemsize)
+    # Labels of three passes, the two nearest distances and the norm of every row, and
+    # the numbers of the rows to look at again.
+    norm = 0 if space.constant_norm is not None else 8
+    labels = len(rows) * (16 + 2 * rows.dtype.itemsize + norm)
     if rows.engine is not None:  # of another process
         labels = len(rows) * (0 if rows.weights is None else 8)
     labels += seeded * restarts * 12

@@ -171,7 +171,7 @@ class SketchedKMeans(Clusterer):
             engine = BlockEngine(rows, space)
             with progress.step("original space"):
                 # What is best on the sketch need not be best in the original space.
-                plugged = [_plugged_back(engine, r, self.n_clusters) for r in found]
+                plugged = _plugged_back(engine, found, self.n_clusters)
             best = int(np.argmin([result.cost for result in plugged]))
             result = plugged[best]
             if self.polish:
@@ -239,7 +239,7 @@ class SketchedKMeans(Clusterer):
         """Return how to iterate, if the sketch fits in memory."""
         budget = memory_budget(self.max_memory)
         width = sketch.n_features * sketch.dtype.itemsize
-        need = len(sketch) * (width + 8 * restarts + 32) + sketch.memory
+        need = len(sketch) * (width + 8 * restarts + 48) + sketch.memory
         if need > budget:
             raise MemoryError(
                 f"The sketch of {len(sketch):,} rows needs {format_bytes(need)}; "
@@ -258,10 +258,22 @@ class SketchedKMeans(Clusterer):
         return Centers(means, np.einsum("rkj,rkj->rk", means, means), means)
 
 
-def _plugged_back(engine: BlockEngine, found: LloydResult, k: int) -> LloydResult:
-    """Return the partition of the sketch with its centroids in the original space."""
-    assignment, centers = engine.partition(found.labels, k)
-    cost = max(float(assignment.costs[0]), 0.0)
-    return LloydResult(
-        found.labels, centers, cost, assignment.counts[0], [cost], found.converged
-    )
+def _plugged_back(
+    engine: BlockEngine, found: list[LloydResult], k: int
+) -> list[LloydResult]:
+    """Return partitions of the sketch with their centroids in the original space."""
+    labels = np.stack([result.labels for result in found], axis=1)
+    assignment, centers = engine.partitions(labels, k)
+    return [
+        LloydResult(
+            result.labels,
+            centers.select([i]),
+            cost,
+            assignment.counts[i],
+            [cost],
+            result.converged,
+        )
+        for i, (result, cost) in enumerate(
+            zip(found, np.maximum(assignment.costs, 0.0).tolist(), strict=True)
+        )
+    ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, cast
 
@@ -114,6 +115,10 @@ class DaskEngine(BlockEngine):
         self._before: PartLabels | None = None
         #: Centres that the bounds are for, while there are bounds.
         self._followed: Centers | None = None
+
+    @contextmanager
+    def stored_ahead(self, beside: int = 0) -> Iterator[None]:
+        yield  # the workers store what they compute in the first pass
 
     @cached_property
     def _places(self) -> list[Place]:

@@ -324,7 +324,7 @@ def partition_terms(
     """Return the sums over the clusters of a given partition of the rows."""
     with Workers(1):
         engine = plan.engine(part, weights, place)
-        return engine.partition_terms(given.labels[:, 0], k, place.block)
+        return engine.partition_terms(given.labels, k, place.block)
 
 
 @dataclass(frozen=True)

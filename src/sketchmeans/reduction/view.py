@@ -32,6 +32,10 @@ class ReducedRows(Rows):
         self.held_memory = self.n_rows * self.n_features * self.dtype.itemsize
         self._held: Rows | None = None
 
+    @property
+    def in_memory(self) -> bool:  # type: ignore[override]
+        return self._held is not None or self.source.in_memory
+
     def thread_memory(self, height: int) -> int:
         return self.source.thread_memory(height)
 
