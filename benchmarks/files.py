@@ -1,11 +1,12 @@
 """Passes over files: what each format costs beside the array and the .npy file.
 
-A pass is one assignment of all rows to their centres, from opened file to labels, with
-as many threads as there are cores; kernel values are computed anew.  "read" is the
-same pass without the arithmetic.  Formats take turns, and a line has the least time of
-a few turns, because others may be at work here.  Rows are generated float32 clusters,
-written to a temporary directory which is removed at the end.  The target is that a pass
-over Parquet takes at most 1.5 times as long as one over .npy.
+A pass is one of a fit: all rows are assigned to their centres and added up, from opened
+file to labels and sums, with as many threads as there are cores; kernel values are
+computed anew.  "predict" is the assignment alone, with the fewest landmarks, and "read"
+neither.  Formats take turns, and a line has the least time of a few turns, because
+others may be at work here.  Rows are generated float32 clusters, written to a temporary
+directory which is removed at the end.  The target is that a pass over Parquet takes at
+most 1.5 times as long as one over .npy.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +90,7 @@ class Passes:
         ]
 
     def timed(self, rows: Array | Source) -> tuple[list[float], float]:
-        """Return the times, of reading alone first, and the peak memory."""
+        """Return the times of reading, predicting and passes, and the peak memory."""
         with Workers() as workers, PeakMemory() as memory:
             is_array = isinstance(rows, np.ndarray)
             table = (as_rows if is_array else SourceRows)(rows, workers)
@@ -98,15 +100,12 @@ class Passes:
 
             edges = spans(len(table), 2048)
             found = [seconds(lambda: list(workers.map(read, edges)))]
-            for model in self._models:
+            for number, model in enumerate(self._models):
                 engine = BlockEngine(table, model._space(table))
-                found.append(
-                    seconds(
-                        lambda engine=engine, model=model: engine.predict(
-                            model._centers()
-                        )
-                    )
-                )
+                centers = model._centers()
+                if number == 0:
+                    found.append(seconds(partial(engine.predict, centers)))
+                found.append(seconds(partial(engine.sweep, centers)))
         return found, memory.peak_bytes
 
 
@@ -121,31 +120,36 @@ def report(X: Array, files: dict[str, Path], turns: int) -> bool:
             path, **({"dtype": "float32"} if name == ".csv" else {})
         )
         opening[name] = time.perf_counter() - start
-    least = {name: np.full(1 + len(_LANDMARKS), np.inf) for name in sources}
+    least = {name: np.full(2 + len(_LANDMARKS), np.inf) for name in sources}
     peaks = dict.fromkeys(sources, 0.0)
     for _ in range(turns):
         for name, rows in sources.items():
             found, peak = passes.timed(rows)
             least[name] = np.minimum(least[name], found)
             peaks[name] = max(peaks[name], peak)
-    titles = "".join(f"{f'm={m} s':>10}{'/ .npy':>8}" for m in _LANDMARKS)
+    titles = ["predict s", *(f"m={m} s" for m in _LANDMARKS)]
     print(
-        f"{'format':<17}{'disk MB':>9}{'open s':>8}{'read s':>8}{titles}{'peak MB':>9}"
+        f"{'format':<17}{'disk MB':>9}{'open s':>8}{'read s':>8}"
+        + "".join(f"{title:>11}{'/ .npy':>8}" for title in titles)
+        + f"{'peak MB':>9}"
     )
     for name, times in least.items():
         disk = "" if name == "array" else f"{files[name].stat().st_size / 1e6:,.0f}"
         shown = "".join(
-            f"{t:>10.2f}{t / base:>8.2f}"
+            f"{t:>11.2f}{t / base:>8.2f}"
             for t, base in zip(times[1:], least[".npy"][1:], strict=True)
         )
         print(
             f"{name:<17}{disk:>9}{opening.get(name, 0.0):>8.2f}{times[0]:>8.2f}"
             f"{shown}{peaks[name] / 1e6:>9,.0f}"
         )
-    ratio = float((least[".parquet"] / least[".npy"])[1:].max())
-    met = _TARGET.met(ratio)
+    ratios = least[".parquet"] / least[".npy"]
+    worst = float(ratios[2:].max())
+    met = _TARGET.met(worst)
     print(
-        f"Parquet / .npy {ratio:.2f}, target {_TARGET}: {'met' if met else 'not met'}"
+        f"a pass over Parquet / .npy: at most {worst:.2f}, target {_TARGET}: "
+        f"{'met' if met else 'not met'} (predict with {_LANDMARKS[0]} landmarks "
+        f"{ratios[1]:.2f})"
     )
     return met
 
@@ -153,7 +157,7 @@ def report(X: Array, files: dict[str, Path], turns: int) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--text", action="store_true", help="a .csv file, too")
     parser.add_argument("--directory", help="where the temporary directory is made")
     given = parser.parse_args()

@@ -18,9 +18,9 @@ from sketchmeans.sources.tables import (
     ARROW_MEMORY,
     Columns,
     TableSource,
-    arrays_of,
     choose_columns,
     label_array,
+    numbers_of,
 )
 
 
@@ -79,7 +79,7 @@ class _ArrowBatches(RandomBatches):
                 self._reader = _opened(self._path, self._wanted)
             batch = _batch(self._reader, self._path, number)
         first = int(self._edges[number])
-        return arrays_of(batch, self._path, self._columns, first)
+        return numbers_of(batch, self._path, self._columns, first)
 
     def release(self) -> None:
         super().release()

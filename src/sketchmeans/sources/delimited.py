@@ -20,13 +20,13 @@ from pyarrow import csv as arrow_csv
 
 from sketchmeans.linalg import Array
 from sketchmeans.sources.base import Source
-from sketchmeans.sources.batches import RandomBatches
+from sketchmeans.sources.batches import Batch, RandomBatches
 from sketchmeans.sources.tables import (
     ARROW_MEMORY,
     Columns,
     TableSource,
-    arrays_of,
     choose_columns,
+    numbers_of,
 )
 from sketchmeans.sources.text import PIECE_BYTES, Piece, lines_in_pieces
 
@@ -118,8 +118,8 @@ class DelimitedSource(TableSource):
         pieces: list[Piece] = []
         n_rows = largest = 0
         for place, text in lines_in_pieces(path, offset):
-            found = parser.features(text, n_rows)
-            if count := len(found[0]):
+            count = parser.features(text, n_rows).shape[0]
+            if count:
                 pieces.append(Piece(path, place, len(text), n_rows, count))
                 largest = max(largest, count * columns.row_bytes)
             n_rows += count
@@ -150,7 +150,7 @@ class _DelimitedBatches(RandomBatches):
         super().__init__(np.array([*(p.first for p in pieces), n_rows]), largest)
         self._parser, self._pieces = parser, pieces
 
-    def load(self, number: int) -> list[Array]:
+    def load(self, number: int) -> Batch:
         piece = self._pieces[number]
         return self._parser.features(piece.text(), piece.first)
 
@@ -165,7 +165,7 @@ class _Parser:
     delimiter: str
     truths: frozenset[str] = frozenset()  # columns of true and false
 
-    def features(self, text: bytes, first: int) -> list[Array]:
+    def features(self, text: bytes, first: int) -> Batch:
         """Return the features; `first` is the number of the first row."""
         kind = pa.from_numpy_dtype(self.columns.dtype)
         types = {
@@ -173,7 +173,7 @@ class _Parser:
             for name in self.columns.names
         }
         batch = self.batch(text, types, first)
-        return arrays_of(batch, self.path, self.columns, first)
+        return numbers_of(batch, self.path, self.columns, first)
 
     def batch(self, text: bytes, types: dict[str, Any], first: int) -> Any:
         """Return the columns of these types, as one batch."""

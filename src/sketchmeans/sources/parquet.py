@@ -17,9 +17,9 @@ from sketchmeans.sources.tables import (
     ARROW_MEMORY,
     Columns,
     TableSource,
-    arrays_of,
     choose_columns,
     label_array,
+    numbers_of,
 )
 
 #: Bytes of a column chunk that are read ahead.
@@ -95,7 +95,7 @@ def _decoded(
             columns=list(columns.names),
             use_threads=False,  # the caller's are as many as n_jobs says
         ):
-            yield arrays_of(batch, path, columns, row), batch.num_rows
+            yield numbers_of(batch, path, columns, row), batch.num_rows
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} is damaged at row {row}: {error}") from None

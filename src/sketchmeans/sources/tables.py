@@ -17,6 +17,10 @@ from sketchmeans.sources.batches import Batch, DenseBatches, Selection
 #: What pyarrow's libraries take when they are first used.
 ARROW_MEMORY = 24 * 10**6
 
+#: Rows that are copied together.  They fit in the cache, and are no power of two: at
+#: such a distance columns would drive each other out of it.
+_TILE = 2000
+
 #: Arrow's numbers as NumPy's.  Its own `to_pandas_dtype`, `to_numpy` and
 #: `pandas_metadata` import pandas, which takes longer than many a fit.
 _NUMBERS: dict[Any, np.dtype[Any]] = {
@@ -44,7 +48,7 @@ class Columns:
 
 
 class TableSource(DenseBatches):
-    """Columns of a table as the features of rows; a batch is a list of columns."""
+    """Columns of a table as the features of rows; batches are those of `numbers_of`."""
 
     def __init__(self, path: str, n_rows: int, columns: Columns) -> None:
         self.path = path
@@ -54,8 +58,14 @@ class TableSource(DenseBatches):
         self.feature_names = columns.names
 
     def _copy(self, batch: Batch, rows: Selection, out: Array) -> None:
-        for j, column in enumerate(batch):
-            out[:, j] = column[rows]
+        if isinstance(batch, np.ndarray):
+            out[...] = batch[rows]
+        elif isinstance(rows, slice):
+            for start in range(0, len(out), _TILE):
+                tile = out[start : start + _TILE]
+                tile[...] = _matrix(batch.slice(rows.start + start, len(tile)))
+        else:
+            out[...] = _matrix(batch.take(pa.array(rows)))
 
     def labels(self) -> Array:
         if self.columns.label is None:
@@ -67,26 +77,37 @@ class TableSource(DenseBatches):
         raise NotImplementedError  # pragma: no cover - abstract
 
 
-def arrays_of(batch: Any, path: str, columns: Columns, first: int) -> list[Array]:
-    """Return the columns of an Arrow batch.
+def numbers_of(batch: Any, path: str, columns: Columns, first: int) -> Batch:
+    """Return the columns of an Arrow batch: as they are if all have the wanted type.
 
-    `first` is the number of the first row.  A column without a value in every row is an
-    error, unless missing values are kept: then it is one of floats.
+    Else as a matrix.  `first` is the number of the first row.  A column without a value
+    in every row is an error, unless missing values are kept: then it is one of floats.
     """
-    arrays = []
-    for name in columns.names:
-        column = batch.column(name)
+    kind = pa.from_numpy_dtype(columns.dtype)
+    batch = batch.select(list(columns.names))
+    alike = all(c.type == kind and not c.null_count for c in batch.columns)
+    if alike and not pa.types.is_boolean(kind):  # which are bits
+        return batch
+    matrix = np.empty(batch.shape, columns.dtype, order="F")
+    for j, (name, column) in enumerate(zip(columns.names, batch.columns, strict=True)):
+        numbers = column
         if column.null_count and columns.keeps_missing:
-            floats = column.cast(pa.from_numpy_dtype(columns.dtype), safe=False)
-            column = floats.fill_null(np.nan)
+            numbers = column.cast(kind, safe=False).fill_null(np.nan)
         elif column.null_count:
             row = first + column.is_null().index(True).as_py()
             raise ValueError(
                 f"{path} has no value in row {row}, column {name!r}; every value "
                 "should be a finite number."
             )
-        arrays.append(_values(column))
-    return arrays
+        matrix[:, j] = _values(numbers)
+    return matrix
+
+
+def _matrix(batch: Any) -> Array:
+    """Return the columns of an Arrow batch, one behind the other in memory."""
+    # One step for all of them: other threads may come between the steps.
+    matrix: Array = batch.to_tensor(row_major=False).to_numpy()
+    return matrix
 
 
 def _values(column: Any) -> Array:
