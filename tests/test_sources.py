@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import feather
 from pyarrow import parquet as pq
 from scipy import sparse
 from sklearn.decomposition import PCA
@@ -27,7 +28,7 @@ from sketchmeans import (
 from sketchmeans.diagnostics import certificate, effective_dimension
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import SourceRows, as_rows
-from sketchmeans.sources import Source
+from sketchmeans.sources import Source, tables
 from tests.test_memory import _run, linux
 from tests.written import (
     N_FEATURES,
@@ -582,3 +583,22 @@ def test_a_source_is_freed_with_its_last_reference(write, tmp_path):
     _model().fit(source)
     del source
     assert freed() is None
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_rows_of_tables_across_tiles_and_batches(suffix, mixed, tmp_path):
+    n = 2 * tables._TILE + 500
+    X = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
+    kinds = [np.float32, np.float64 if mixed else np.float32, np.float32]
+    columns = {f"x{j}": X[:, j].astype(kind) for j, kind in enumerate(kinds)}
+    path = tmp_path / f"rows.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(pa.table(columns), path, row_group_size=n - 700)
+    else:
+        feather.write_feather(pa.table(columns), str(path), chunksize=n - 700)
+    source = open_rows(path)
+    for start, stop in [(0, n), (1, n - 1), (tables._TILE - 1, tables._TILE + 1)]:
+        np.testing.assert_array_equal(source.read(start, stop), X[start:stop])
+    numbers = np.random.default_rng(1).permutation(n)[:700]
+    np.testing.assert_array_equal(source.take(numbers), X[numbers])
