@@ -434,8 +434,9 @@ class BlockEngine(BlockCoordinates):
         self, labels: Array, terms: TreeSum, k: int
     ) -> tuple[Assignment, Centers]:
         """Return the assignment and the centroids that belong to these sums."""
-        shape = (labels.shape[1], k, self.space.n_coordinates)
-        sums, counts, self._norm_total = unpacked(terms.total(), shape)
+        vector, m = terms.total(), self.space.n_coordinates
+        shape = (len(vector) // (k * (m + 1)), k, m)
+        sums, counts, self._norm_total = unpacked(vector, shape)
         means = np.repeat(
             sums.sum(axis=1, keepdims=True) / self.rows.total_weight, k, axis=1
         )
