@@ -393,6 +393,20 @@ def test_an_empty_cluster_that_cannot_be_refilled_keeps_its_centre(kind, workers
     np.testing.assert_allclose(plain_centers(kind, moved, X), X[[0, 4, 0]])
 
 
+@every_weight
+def test_several_partitions_in_one_pass_are_each_as_alone(weights, workers):
+    X, k = data(45, seed=11), 3
+    labels = np.random.default_rng(12).integers(k, size=(45, 4)).astype(np.int32)
+    labels[:, 2] = 1  # two clusters are empty
+    engine = block_engine(X, workers, some_weights(45, weights))
+    given, centers = engine.partitions(labels, k)
+    for i in range(4):
+        alone, own = engine.partition(labels[:, i], k)
+        assert given.costs[i] == pytest.approx(alone.costs[0], rel=1e-12)
+        np.testing.assert_allclose(given.counts[i], alone.counts[0])
+        np.testing.assert_allclose(centers.means[i], own.means[0], rtol=1e-12)
+
+
 @both_engines
 def test_a_cluster_that_loses_all_its_rows_keeps_its_centre(kind, workers):
     # Nothing is left to refill it with: every row lies on its centre.

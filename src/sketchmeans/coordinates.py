@@ -103,8 +103,8 @@ class BlockCoordinates:
 
         One thread is left to that work, and the memory of `beside` rows.  What fails
         here fails again, and is told, in the pass that follows.  The last blocks come
-        first: that pass meets the ones that are still in the making at its end, and
-        computes none of them twice.
+        first: that pass comes last to those that are still in the making, and hardly
+        ever computes one twice, which would only cost its time.
         """
         fits = self._store is not None and beside * self._row_bytes <= self._spare
         ahead = iter(reversed(self._spans) if fits and self.rows.in_memory else ())
