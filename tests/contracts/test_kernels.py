@@ -306,6 +306,39 @@ def test_shift_invariant_kernels_are_precise_far_from_the_origin(case, form, off
 
 
 @every_kernel
+@pytest.mark.parametrize("varying", [(), (1, 3), (4,)])
+@pytest.mark.parametrize("n_landmarks", [1, 90])
+def test_landmarks_may_agree_in_features(case, varying, n_landmarks, workers):
+    X, Z = case.rows(8, 6), case.rows(n_landmarks + 2, 7)[:n_landmarks]
+    same = np.setdiff1d(np.arange(X.shape[1]), varying)
+    Z[:, same] = Z[-1, same]
+    columns = case.kernel().against(Z, np.float64, workers)
+    for part in (X, X[:3]):  # rows differ in all features
+        np.testing.assert_allclose(columns(part), case.naive(part, Z), atol=1e-12)
+
+
+def test_features_in_which_landmarks_agree_are_not_multiplied(monkeypatch):
+    widths = []
+    product = np.dot
+
+    def counted(a, b, out=None):
+        widths.append(a.shape[1])
+        return product(a, b, out=out)
+
+    monkeypatch.setattr(np, "dot", counted)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 40)).astype(np.float32)
+    Z = rng.normal(size=(100, 40)).astype(np.float32)
+    rbf = as_kernel("rbf", gamma=0.01)
+    for n_same, width in ((0, 42), (1, 42), (30, 12), (40, 2)):
+        Z[:, :n_same] = 0.5
+        values = rbf.against(Z)(X)
+        assert widths.pop() == width
+        expected = oracles.kernel_matrix(oracles.rbf, X, Z, gamma=0.01)
+        np.testing.assert_allclose(values, expected, atol=1e-6)
+
+
+@every_kernel
 def test_landmark_matrix_is_symmetric_and_in_float64(case, workers):
     n = 40 if callable(case.name) else 300  # a callable is slow, pair by pair
     Z = case.rows(n, 7, np.float32)

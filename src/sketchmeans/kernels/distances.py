@@ -30,6 +30,9 @@ from sketchmeans.rows import (
 #: Up to this size an exponent is exact to about 1e-4 in float32.
 _FLOAT32_EXPONENT = 256.0
 
+#: Numbers that are multiplied in the time in which one is picked out of a row.
+_PICKED_PRODUCTS = 32
+
 #: Rows with no more entries than this are prepared once for many kernel columns.
 _PREPARED_ENTRIES = 2**24
 
@@ -153,7 +156,9 @@ def _dense_exponents(
 
     ``[x, −gamma‖x‖², 1] · [2 gamma z, 1, −gamma‖z‖²]``, with x and z taken about the
     mean of Z: the products lose all digits far from the origin.  Where the exponents of
-    near rows are small differences of large float32 numbers, float64 is used.
+    near rows are small differences of large float32 numbers, float64 is used.  Features
+    that are the same in all of Z, as the margins of images are, are in ‖x‖² alone:
+    where they are many, the product does without them.
     """
     n_features = Z.shape[1]
     shift = Z.mean(axis=0, dtype=np.float64).astype(kind)
@@ -164,10 +169,19 @@ def _dense_exponents(
     weights[:-2] = 2.0 * gamma * centred.T
     weights[-2] = 1.0
     weights[-1] = -norms
+    varying = _varying(Z)
+    is_narrow = (n_features - len(varying)) * len(Z) > _PICKED_PRODUCTS * len(varying)
+    if is_narrow:
+        varying = np.append(varying, [n_features, n_features + 1])
+        weights = weights[varying]
 
     def exponents(block: Block, out: Array | None = None) -> Array:
-        x = scratch(workers, "augmented", (block.shape[0], n_features + 2), inner)
+        h = block.shape[0]
+        x = scratch(workers, "augmented", (h, n_features + 2), inner)
         _augment(block, shift, gamma, x)
+        if is_narrow:
+            narrow = scratch(workers, "narrow", (h, len(varying)), inner)
+            x = x.take(varying, axis=1, out=narrow, mode="clip")
         if inner == kind:
             return np.dot(x, weights, out=out)
         values = np.minimum(x @ weights, 0.0)
@@ -177,6 +191,11 @@ def _dense_exponents(
         return out
 
     return exponents
+
+
+def _varying(Z: Array) -> Array:
+    """Return the features that are not the same in all rows."""
+    return np.flatnonzero((Z != Z[0]).any(axis=0))
 
 
 def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:
