@@ -7,10 +7,12 @@ import time
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import make_blobs
 
-from sketchmeans import NystromKMeans, open_rows, parallel
+from sketchmeans import NystromKMeans, blocks, open_rows, parallel
 from sketchmeans.blocks import BlockEngine, Look
+from sketchmeans.bundles import bundled
 from sketchmeans.coordinates import cheap_to_repeat
 from sketchmeans.kernels import as_kernel
 from sketchmeans.parallel import Workers
@@ -141,6 +143,60 @@ def test_a_second_look_finds_what_a_full_pass_finds(X, workers, look, weighted):
     np.testing.assert_allclose(again.costs, fresh.costs, rtol=1e-12)
     np.testing.assert_allclose(again.sums, fresh.sums, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(again.counts, fresh.counts, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("look", [Look.SINGLE, Look.PICKED])
+@pytest.mark.parametrize("kind", ["landmarks", "not constant", "input", "sparse"])
+def test_blocks_looked_at_together_have_the_bits_of_each_alone(
+    X, workers, kind, look, weighted, monkeypatch
+):
+    weights = np.random.default_rng(1).uniform(size=1000) if weighted else None
+    rows = Rows(sparse.csr_array(X) if kind == "sparse" else X, workers, weights)
+    if kind in ("input", "sparse"):
+        space = InputSpace(rows, 4)
+    else:
+        space = _space(X, workers, 150, "rbf" if kind == "landmarks" else "polynomial")
+    space.height = 64
+    found, bundles = {}, {}
+    for most in (1, 3, 100):
+        monkeypatch.setattr(blocks, "_HEIGHT_PER_SUM", 64 / (4 * most))
+        engine = BlockEngine(rows, space)
+        start = engine.centers_at(np.array([[0, 1, 2, 3]]))
+        moved = engine.update(engine.assign(start), start)
+        active = engine._bounds.follow(moved)[::5]  # of 16 blocks
+        active = active[active // 64 != 5]
+        bundles[most] = len(list(bundled(active, 16, 64, engine._most_blocks(4))))
+        again = engine._reassign(engine._bounds, active, look)
+        bounds = engine._bounds
+        found[most] = (again.labels, again.sums, again.counts, bounds.upper)
+    assert bundles[1] == 16
+    assert (bundles[100] < bundles[3] < 16) is (kind != "sparse")
+    for most in (3, 100):
+        for one, other in zip(found[1], found[most], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 100])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_bundles_have_all_blocks_and_no_more_rows_than_one(share, most):
+    rng = np.random.default_rng(0)
+    numbers = np.flatnonzero(rng.random(103) < share)
+    bundles = list(bundled(numbers, 11, 10, most))
+    blocks_of = [b.first + i for b in bundles for i in range(len(b))]
+    assert blocks_of == list(range(11))
+    seen = [
+        (block, number)
+        for bundle in bundles
+        for block, place, inside in bundle.parts()
+        for number in numbers[place]
+        if (numbers[bundle.span][inside] == numbers[place]).all()
+    ]
+    assert seen == [(number // 10, number) for number in numbers]
+    assert all(len(b) <= most for b in bundles)
+    assert all(len(numbers[b.span]) <= 10 for b in bundles)
+    if share == 0.1:  # which are ten rows
+        assert len(bundles) == {1: 11, 2: 6, 5: 3, 100: 1}[most]
 
 
 def test_rows_are_told_apart_by_block():

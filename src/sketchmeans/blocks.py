@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +20,7 @@ from sketchmeans.assign import (
     unpacked,
 )
 from sketchmeans.bounds import Bounds, RowBounds
+from sketchmeans.bundles import Bundle, bundled
 from sketchmeans.coordinates import STORE_FEATURES, BlockCoordinates, Span
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Assignment, Centers, cluster_weights, nearest_members
@@ -34,6 +35,10 @@ _SINGLE_SHARES = (0.4, 0.05)
 
 #: With many features, up to this share of the rows are picked out of their blocks.
 _PICKED_SHARE = 0.6
+
+
+#: A block is so many times as high as there are sums in a bundle of blocks.
+_HEIGHT_PER_SUM = 8
 
 
 class Look(Enum):
@@ -165,46 +170,68 @@ class BlockEngine(BlockCoordinates):
         `first`.  The terms are for `unpacked`.
         """
         table = self._table(centers)
-        weights = self.rows.weights
+        k, m, weights = table.k, self.space.n_coordinates, self.rows.weights
         coordinates = self._picked if look is Look.PICKED else self._single
 
-        def reassign(group: tuple[int, Span]) -> tuple[Array, Array, Array]:
-            indices = active[slice(*group[1])]
-            b, norms = coordinates(group[0], indices)
-            scores = table.scores(b)
+        def reassign(bundle: Bundle) -> tuple[Array, Array, Array]:
+            indices = active[bundle.span]
+            if not len(indices):
+                return indices, np.empty((2, 0)), np.zeros((len(bundle), k, m))
+            out = self._buffer("looked at", len(indices))
+            found = [
+                coordinates(number, active[place], out[inside])
+                for number, place, inside in bundle.parts()
+            ]
+            b = found[0][0] if len(found) == 1 else out
+            scores = _joined([table.scores(part) for part, _ in found])
             labels, closest = table.nearest(scores)
             nearest = np.stack([closest[:, 0], table.second(scores, labels)])
-            nearest += norms
+            nearest += _joined([norms for _, norms in found])
             new, old = labels[:, 0], bounds.labels[indices]
             moved = np.flatnonzero(new != old)
             mass = np.ones(len(moved)) if weights is None else weights[indices[moved]]
-            return (
-                new,
-                nearest,
-                moved_sums(b[moved], mass, new[moved], old[moved], table.k),
+            # Each block has sums of its own, as if it were looked at alone.
+            own = k * (indices[moved] // self.space.height - bundle.first)
+            change = moved_sums(
+                b[moved],
+                mass,
+                new[moved] + own,
+                old[moved] + own,
+                k * len(bundle),
             )
+            return new, nearest, change.reshape(len(bundle), k, m)
 
         labels = bounds.labels.copy()
-        groups = dict(by_block(active, self.space.height))
-        width = table.k + (0 if look is Look.PICKED else self.rows.n_features)
-        work = len(active) * self.space.n_coordinates * width / max(len(groups), 1)
+        bundles = list(
+            bundled(active, len(self._spans), self.space.height, self._most_blocks(k))
+        )
+        width = k + (0 if look is Look.PICKED else self.rows.n_features)
+        work = len(active) * m * width / len(bundles)
         if look is Look.PICKED and not self._at_hand:
             work = np.inf  # whole blocks are computed
-        found = self.workers.map(reassign, groups.items(), work)
-        nothing = np.zeros((table.k, self.space.n_coordinates))
         terms = TreeSum()
-        for number, (start, stop) in enumerate(self._spans):
-            change = nothing
-            if number in groups:
-                rows = active[slice(*groups[number])]
-                labels[rows], nearest, change = next(found)
-                bounds.upper[rows], bounds.lower[rows] = np.sqrt(
-                    np.maximum(nearest, 0.0)
-                )
-            mass = self.rows.block_weights(start, stop)
-            counts = cluster_weights(labels[start:stop], mass, table.k)
-            terms.add(first + number, packed(change, counts, 0.0))
+        for bundle, (new, nearest, change) in zip(
+            bundles, self.workers.map(reassign, bundles, work), strict=True
+        ):
+            rows = active[bundle.span]
+            labels[rows] = new
+            bounds.upper[rows], bounds.lower[rows] = np.sqrt(np.maximum(nearest, 0.0))
+            for number, term in enumerate(change, bundle.first):
+                start, stop = self._spans[number]
+                mass = self.rows.block_weights(start, stop)
+                counts = cluster_weights(labels[start:stop], mass, k)
+                terms.add(first + number, packed(term, counts, 0.0))
         return labels, terms
+
+    def _most_blocks(self, k: int) -> int:
+        """Return of how many blocks single rows are looked at together.
+
+        Sparse coordinates stay apart; and the sums of all these blocks, of which a few
+        are on their way at a time, should take little memory beside a block.
+        """
+        if self.rows.is_sparse and not self.space.storable:
+            return 1
+        return max(1, int(self.space.height / (_HEIGHT_PER_SUM * k)))
 
     def _assignment(
         self, labels: Array, sums: Array, counts: Array, centers: Centers
@@ -262,7 +289,9 @@ class BlockEngine(BlockCoordinates):
         dual = centers.coefficients[0].T
 
         def distances(group: tuple[int, Span]) -> Array:
-            b, norms = coordinates(group[0], rows[slice(*group[1])])
+            numbers = rows[slice(*group[1])]
+            out = self._buffer("looked at", len(numbers))
+            b, norms = coordinates(group[0], numbers, out)
             products = (
                 dense(b @ dual) if sparse.issparse(b) else b.astype(dual.dtype) @ dual
             )
@@ -455,3 +484,10 @@ class BlockEngine(BlockCoordinates):
         )
         squared_norms = np.einsum("rkj,rkj->rk", means, coefficients)
         return Centers(coefficients, squared_norms, means)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return arrays, one below the other; a number stands for all of its kind."""
+    if len(parts) == 1 or isinstance(parts[0], float):
+        return parts[0]
+    return np.concatenate(parts)

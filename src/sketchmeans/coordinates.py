@@ -130,13 +130,23 @@ class BlockCoordinates:
         blocks = self._store[: len(self._spans)]
         return all(block is not None for block in blocks)
 
-    def _single(self, number: int, indices: Array) -> tuple[Array, Array | float]:
-        """Return coordinates and norms of some rows of a block, computed for them."""
-        block = self.rows.take(indices)
-        out = self._buffer("coordinates", len(indices))
-        return self.space.coordinates(block, out), self._row_norms(block, indices)
+    def _single(
+        self, number: int, indices: Array, out: Array
+    ) -> tuple[Array, Array | float]:
+        """Return coordinates and norms of some rows of a block, computed for them.
 
-    def _picked(self, number: int, indices: Array) -> tuple[Array, Array | float]:
+        They are in `out`, unless they are sparse.
+        """
+        block = self.rows.take(indices)
+        b = self.space.coordinates(block, out)
+        if not (b is out or sparse.issparse(b)):
+            out[...] = b
+            b = out
+        return b, self._row_norms(block, indices)
+
+    def _picked(
+        self, number: int, indices: Array, out: Array
+    ) -> tuple[Array, Array | float]:
         """Return the same out of the coordinates of the whole block."""
         span = self._spans[number]
         inside = indices - span[0]
@@ -146,7 +156,6 @@ class BlockCoordinates:
         b = self.coordinates(span)
         if sparse.issparse(b):
             return b[inside], norms
-        out = self._buffer("picked", len(indices))
         return b.take(inside, axis=0, out=out, mode="clip"), norms
 
     def _buffer(self, name: str, n_rows: int) -> Array:

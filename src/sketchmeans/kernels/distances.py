@@ -195,7 +195,7 @@ def _dense_exponents(
 
 def _varying(Z: Array) -> Array:
     """Return the features that are not the same in all rows."""
-    return np.flatnonzero((Z != Z[0]).any(axis=0))
+    return np.flatnonzero((Z[0] != Z).any(axis=0))
 
 
 def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:
