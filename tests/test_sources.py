@@ -29,6 +29,7 @@ from sketchmeans.diagnostics import certificate, effective_dimension
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import SourceRows, as_rows
 from sketchmeans.sources import Source, tables
+from sketchmeans.sources.batches import DenseBatches, ForwardBatches
 from tests.test_memory import _run, linux
 from tests.written import (
     N_FEATURES,
@@ -602,3 +603,67 @@ def test_rows_of_tables_across_tiles_and_batches(suffix, mixed, tmp_path):
         np.testing.assert_array_equal(source.read(start, stop), X[start:stop])
     numbers = np.random.default_rng(1).permutation(n)[:700]
     np.testing.assert_array_equal(source.take(numbers), X[numbers])
+
+
+class _Counted(ForwardBatches):
+    """Batches of ten rows, which say when they are decoded."""
+
+    def __init__(self, n_rows):
+        super().__init__(np.array([0]), n_rows, 8 * 2**20, "rows")
+        self.decoded = []
+
+    def begin(self, start):
+        def batches():
+            for first in range(0, self._n_rows, 10):
+                self.decoded.append(first)
+                yield np.arange(first, first + 10)[:, None], 10
+
+        return batches()
+
+
+class _CountedRows(DenseBatches):
+    def __init__(self, n_rows):
+        self.shape, self.dtype = (n_rows, 1), np.dtype(np.int64)
+        self.batches = _Counted(n_rows)
+
+    def held(self):
+        return [kept.first for kept in self.batches._kept]
+
+
+def test_batches_of_a_long_file_are_dropped_when_they_were_read():
+    rows = _CountedRows(100)
+    for _ in range(3):
+        rows.batches.decoded.clear()
+        for start in range(0, 100, 4):
+            block = rows.read(start, start + 4)
+            np.testing.assert_array_equal(block[:, 0], np.arange(start, start + 4))
+        assert rows.batches.decoded == list(range(0, 100, 10))
+    # In the last two passes nothing is kept but the batch at work and the next.
+    for start in range(0, 60, 4):
+        rows.read(start, start + 4)
+        assert len(rows.held()) <= 2
+        assert all(first + 10 > start + 4 for first in rows.held())
+
+
+def test_batches_of_a_short_file_are_decoded_once():
+    rows = _CountedRows(40)
+    for _ in range(3):
+        for start in range(0, 40, 4):
+            rows.read(start, start + 4)
+    assert rows.batches.decoded == [0, 10, 20, 30]
+    rows.release()
+    assert rows.held() == []
+
+
+def test_a_batch_stays_until_the_slowest_thread_has_read_it():
+    rows = _CountedRows(200)
+    for start in range(0, 200, 5):  # a pass in which batches are dropped
+        rows.read(start, start + 5)
+    rows.batches.decoded.clear()
+    late = range(5, 10)  # one thread dawdles over these
+    for start in [0, 10, 15, 20]:
+        rows.read(start, start + 5)
+    assert rows.held()[0] == 0
+    np.testing.assert_array_equal(rows.read(5, 10)[:, 0], late)
+    assert 0 not in rows.held()
+    assert rows.batches.decoded == sorted(set(rows.batches.decoded))  # none twice

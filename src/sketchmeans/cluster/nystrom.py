@@ -537,7 +537,8 @@ def _memory_need(
 def _thread_need(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int:
     """Return the bytes of one thread's blocks."""
     m = space.n_coordinates
-    width = 3 * m + 3 * rows.n_features + 4 * k * restarts
+    # Rows about their mean, and the features of them that vary among the landmarks.
+    width = 3 * m + 2 * rows.n_features + 4 * k * restarts
     # A kernel that is no matrix product makes copies in float64 on its way.
     copies = 0 if space.kernel.in_place else 6 * m * 8
     blocks = space.height * (width * rows.dtype.itemsize + copies)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,8 +34,8 @@ class Batches(Protocol):
         """Return the batch that holds a row, between the numbers of its rows."""
         ...
 
-    def read_ahead(self, row: int) -> None:
-        """Have the batch after a row ready, unless another thread sees to it."""
+    def passed(self, start: int, stop: int) -> None:
+        """Hear that rows start:stop were read, for which `at` was asked."""
         ...
 
     def release(self) -> None:
@@ -77,7 +78,7 @@ class RandomBatches(ABC):
                 self._kept.popitem(last=False)
         return int(self._edges[number]), batch, int(self._edges[number + 1])
 
-    def read_ahead(self, row: int) -> None:
+    def passed(self, start: int, stop: int) -> None:
         return  # other threads load what they need
 
     def release(self) -> None:
@@ -85,11 +86,27 @@ class RandomBatches(ABC):
             self._kept.clear()
 
 
+@dataclass
+class _Kept:
+    """A batch of rows first:stop, of which so many were not yet read."""
+
+    first: int
+    stop: int
+    batch: Batch
+    unread: int
+
+    def read(self, start: int, stop: int) -> None:
+        """Count rows that were read, if they are of this batch."""
+        self.unread -= max(min(stop, self.stop) - max(start, self.first), 0)
+
+
 class ForwardBatches(ABC):
     """Batches that can only be read one after the other.
 
-    Threads ask for rows in nearly ascending order, so the last few batches are kept.
-    A row further back, as in the next pass, starts the reading anew.
+    Threads ask for rows in nearly ascending order, so the last few batches are kept: if
+    these are not all there are, only until all their rows were read, as the next one is
+    written faster to memory that was just in use.  A row further back, as in the next
+    pass, starts the reading anew.
 
     Parameters
     ----------
@@ -106,9 +123,10 @@ class ForwardBatches(ABC):
         self._starts = starts
         self._n_rows = n_rows
         self._path = path
-        kept = _n_kept(batch_bytes)
-        self.memory = kept * batch_bytes
-        self._kept: deque[tuple[int, Batch, int]] = deque(maxlen=kept)
+        self._most = _n_kept(batch_bytes)
+        self.memory = self._most * batch_bytes
+        self._kept: list[_Kept] = []
+        self._are_all = True  # whether no batch was ever dropped
         self._keeping = threading.Lock()
         # Whoever advances the stream holds this; others take what is kept meanwhile.
         self._advancing = threading.Lock()
@@ -132,20 +150,32 @@ class ForwardBatches(ABC):
                     self._advance(row)
         return found
 
-    def read_ahead(self, row: int) -> None:
+    def passed(self, start: int, stop: int) -> None:
+        """Drop what was read; have the next batch ready, unless a thread sees to it."""
+        with self._keeping:
+            for kept in self._kept:
+                kept.read(start, stop)
+            self._drop()
         if self._advancing.acquire(blocking=False):
             try:
-                ahead = self._next - row
-                if self._stream is not None and 0 <= ahead < 2 * self._height:
+                ahead = self._next - stop
+                if self._stream is not None and 0 <= ahead < self._height:
                     self._advance(self._next)
             finally:
                 self._advancing.release()
 
+    def _drop(self) -> None:
+        if len(self._kept) > self._most:
+            self._are_all = False
+            del self._kept[0]
+        if not self._are_all:
+            self._kept = [kept for kept in self._kept if kept.unread > 0]
+
     def _find(self, row: int) -> tuple[int, Batch, int] | None:
         with self._keeping:
             for kept in reversed(self._kept):
-                if kept[0] <= row < kept[2]:
-                    return kept
+                if kept.first <= row < kept.stop:
+                    return kept.first, kept.batch, kept.stop
         return None
 
     def _advance(self, row: int) -> None:
@@ -161,7 +191,8 @@ class ForwardBatches(ABC):
             raise ValueError(f"{self._path} ends after row {self._next - 1}.") from None
         first, self._next = self._next, self._next + n_rows
         with self._keeping:
-            self._kept.append((first, batch, self._next))
+            self._kept.append(_Kept(first, self._next, batch, n_rows))
+            self._drop()
         if self._next < self._n_rows:
             self._stream, self._height = stream, n_rows
 
@@ -215,7 +246,7 @@ class DenseBatches(_Batched):
         out = self._block(stop - start) if out is None else out
         for batch, rows, places in self._between(start, stop):
             self._copy(batch, rows, out[places])
-        self.batches.read_ahead(stop)
+        self.batches.passed(start, stop)
         return out
 
     def take(self, indices: Array) -> Array:
@@ -234,7 +265,7 @@ class SparseBatches(_Batched):
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
         parts = [batch[rows] for batch, rows, _ in self._between(start, stop)]
-        self.batches.read_ahead(stop)
+        self.batches.passed(start, stop)
         return stacked(parts)
 
     def take(self, indices: Array) -> Block:
