@@ -161,6 +161,7 @@ def test_blocks_looked_at_together_have_the_bits_of_each_alone(
     found, bundles = {}, {}
     for most in (1, 3, 100):
         monkeypatch.setattr(blocks, "_HEIGHT_PER_SUM", 64 / (4 * most))
+        monkeypatch.setattr(blocks, "_BUNDLES_PER_THREAD", 1)
         engine = BlockEngine(rows, space)
         start = engine.centers_at(np.array([[0, 1, 2, 3]]))
         moved = engine.update(engine.assign(start), start)
@@ -175,6 +176,17 @@ def test_blocks_looked_at_together_have_the_bits_of_each_alone(
     for most in (3, 100):
         for one, other in zip(found[1], found[most], strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("n_jobs", "most"), [(1, 4), (2, 2), (8, 1)])
+def test_there_are_bundles_for_every_thread(X, n_jobs, most):
+    with Workers(n_jobs) as workers:
+        space = _space(X, workers, 150)
+        space.height = 64  # 16 blocks
+        engine = BlockEngine(Rows(X, workers), space)
+        assert engine._most_blocks(1) == most
+        assert engine._most_blocks(4) == min(most, 2)  # and not too many sums
+        assert engine._most_blocks(100) == 1
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 100])

@@ -37,8 +37,10 @@ _SINGLE_SHARES = (0.4, 0.05)
 _PICKED_SHARE = 0.6
 
 
-#: A block is so many times as high as there are sums in a bundle of blocks.
+#: A block is so many times as high as there are sums in a bundle of blocks ...
 _HEIGHT_PER_SUM = 8
+#: ... of which each thread gets so many.
+_BUNDLES_PER_THREAD = 4
 
 
 class Look(Enum):
@@ -226,12 +228,14 @@ class BlockEngine(BlockCoordinates):
     def _most_blocks(self, k: int) -> int:
         """Return of how many blocks single rows are looked at together.
 
-        Sparse coordinates stay apart; and the sums of all these blocks, of which a few
-        are on their way at a time, should take little memory beside a block.
+        Sparse coordinates stay apart.  The sums of all these blocks, of which a few are
+        on their way at a time, should take little memory beside a block; and each
+        thread should get several bundles, as some are more work than others.
         """
         if self.rows.is_sparse and not self.space.storable:
             return 1
-        return max(1, int(self.space.height / (_HEIGHT_PER_SUM * k)))
+        share = -(-len(self._spans) // (_BUNDLES_PER_THREAD * self.workers.n_jobs))
+        return max(1, min(share, int(self.space.height / (_HEIGHT_PER_SUM * k))))
 
     def _assignment(
         self, labels: Array, sums: Array, counts: Array, centers: Centers
