@@ -432,7 +432,7 @@ def test_sparse_partitions(client):
     ("found", "kept"),
     [((5000, 6), True), ((5000, 6), False), ((_CHUNK, 7), True), ((4000, 6), True)],
 )
-def test_partitions_of_another_shape_than_declared(X, found, kept, monkeypatch):
+def test_partitions_of_another_shape_than_declared(X, local, found, kept, monkeypatch):
     blocks = [
         da.from_delayed(
             dask.delayed(np.resize)(X, found if i == 2 else (_CHUNK, 6)),
@@ -444,11 +444,16 @@ def test_partitions_of_another_shape_than_declared(X, found, kept, monkeypatch):
     if not kept:
         monkeypatch.setattr(rows_module, "room", lambda budget: (0, False))
     told = rf"Partition 2 of X has the shape \({found[0]}, {found[1]}\); \(4096, 6\)"
-    with (
-        dask.config.set(scheduler="synchronous"),
-        pytest.raises(ValueError, match=told),
-    ):
-        _model().fit(da.concatenate(blocks))
+    lazy = da.concatenate(blocks)
+    with dask.config.set(scheduler="synchronous"):
+        for work in (
+            lambda: _model().fit(lazy),
+            lambda: local.cost(lazy),
+            lambda: local.predict(lazy).compute(),
+            lambda: local.transform(lazy).compute(),
+        ):
+            with pytest.raises(ValueError, match=told):
+                work()
 
 
 def test_dataframes_have_names_and_unknown_lengths(X, local, client):

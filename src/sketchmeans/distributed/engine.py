@@ -351,7 +351,10 @@ class DaskEngine(BlockEngine):
             place = (
                 Place(0, name=f"Partition {number} of X")
                 if table.known_lengths is None
-                else Place(int(starts[number]))
+                else Place(
+                    int(starts[number]),
+                    declared=(number, lengths[number], table.n_features),
+                )
             )
             found = call(part, plan, sent, delayed(place, pure=False, traverse=False))
             shape = (lengths[number], *width)

@@ -14,7 +14,7 @@ import numpy as np
 
 from sketchmeans.blocks import BlockEngine, Look
 from sketchmeans.bounds import RowBounds, Steps
-from sketchmeans.distributed.table import as_block
+from sketchmeans.distributed.table import as_block, as_declared
 from sketchmeans.kernels import Kernel
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers
@@ -36,12 +36,15 @@ class Place:
         Whether all values are known to be finite.
     name : str
         What errors call the table.
+    declared : tuple or None
+        Number, rows and features of the partition, where they are still to be checked.
     """
 
     row: int
     block: int = 0
     checked: bool = False
     name: str = "Input X"
+    declared: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,8 @@ def part_rows(
     part: Any, weights: Array | None, place: Place, stored: np.dtype[Any]
 ) -> Rows:
     """Return the rows of a partition, numbered as among all rows in errors."""
+    if place.declared is not None:
+        as_declared(part, *place.declared)
     block = as_block(part, stored)
     return Rows(
         block,

@@ -91,7 +91,7 @@ class DaskTable:
         starts = np.cumsum([0, *self.lengths]).tolist()
         return [
             Partition(
-                replace(part, through=(_as_declared, number, length, self.n_features)),
+                replace(part, through=(as_declared, number, length, self.n_features)),
                 start,
                 length,
             )
@@ -204,7 +204,7 @@ def as_block(part: Any, dtype: np.dtype[Any]) -> Block:
     return np.asarray(part)
 
 
-def _as_declared(part: Any, number: int, length: int, width: int) -> Any:
+def as_declared(part: Any, number: int, length: int, width: int) -> Any:
     """Return a partition, if it has the shape that Dask said it has."""
     if part.shape != (length, width):
         raise ValueError(
