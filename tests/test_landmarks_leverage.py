@@ -23,7 +23,7 @@ from sketchmeans.landmarks.dictionary import (
     draw_dictionary,
     inclusion_probabilities,
 )
-from sketchmeans.landmarks.leverage import (
+from sketchmeans.landmarks.scores import (
     bottom_up_ridge_leverage_scores,
     exact_ridge_leverage_scores,
     recursive_ridge_leverage_scores,
@@ -347,7 +347,7 @@ def test_every_dictionary_stands_for_all_rows(rows_of, monkeypatch):
         first.append(dictionary)
         spectrum(self, matrix, dictionary)
 
-    monkeypatch.setattr("sketchmeans.landmarks.leverage.draw_dictionary", record)
+    monkeypatch.setattr("sketchmeans.landmarks.scores.draw_dictionary", record)
     monkeypatch.setattr(Spectrum, "__init__", begin)
     X = scattered(3000, 2)
     X[::30] += 1e3 * np.arange(1, 101)[:, None]  # drawn for sure, where they are seen

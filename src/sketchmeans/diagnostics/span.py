@@ -25,7 +25,7 @@ from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.landmarks.dictionary import WeightedKernel
 from sketchmeans.landmarks.draws import draw
-from sketchmeans.landmarks.leverage import recursive_ridge_leverage_scores
+from sketchmeans.landmarks.scores import recursive_ridge_leverage_scores
 from sketchmeans.linalg import Array, pseudo_inverse, relative_cut
 from sketchmeans.nystrom import _FeatureRows
 from sketchmeans.rows import Rows, block_height, spans

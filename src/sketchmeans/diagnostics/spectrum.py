@@ -14,7 +14,7 @@ from sketchmeans.diagnostics.base import Report
 from sketchmeans.diagnostics.checks import check_below, resolve_ridge
 from sketchmeans.diagnostics.problem import KernelLike, Problem, opened
 from sketchmeans.diagnostics.span import LandmarkSpan
-from sketchmeans.landmarks.leverage import exact_ridge_leverage_scores
+from sketchmeans.landmarks.scores import exact_ridge_leverage_scores
 from sketchmeans.linalg import Array
 from sketchmeans.validation import check_integer
 
