@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine, new_engine
 from sketchmeans.cluster.kernel import KernelClusterer
+from sketchmeans.cluster.need import fit_need, thread_need
 from sketchmeans.cluster.remote import check_no_reducer, check_possible
 from sketchmeans.cluster.resume import opened_record, remembered, seed_of
 from sketchmeans.kernels import Kernel, is_given
@@ -28,7 +29,7 @@ from sketchmeans.landmarks import (
 )
 from sketchmeans.linalg import Array, check_no_overflow
 from sketchmeans.lloyd import Centers, LloydResult
-from sketchmeans.memory import FIXED_NEED, format_bytes, memory_budget
+from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
 from sketchmeans.progressive import (
@@ -461,9 +462,9 @@ class NystromKMeans(KernelClusterer):
         progressive = self.algorithm == "progressive" and not is_given(space.kernel)
         sizes = sizes_for(rows, space, self.n_clusters) if progressive else []
         sample = sizes[-1] if sizes and not isinstance(start, Start) else 0
-        need = _memory_need(rows, space, self.n_clusters, restarts, sample)
+        need = fit_need(rows, space, self.n_clusters, restarts, sample)
         budget = memory_budget(self.max_memory)
-        thread = _thread_need(rows, space, self.n_clusters, restarts)
+        thread = thread_need(rows, space, self.n_clusters, restarts)
         # Threads cost memory but change no bit: rather fewer of them than an error.
         rows.workers.limit(max(1, min(rows.workers.n_jobs, (budget - need) // thread)))
         need += thread * rows.workers.n_jobs
@@ -503,43 +504,3 @@ def _given_centers(
     labels = nearest_points(rows, kernel, points)
     given, centers = engine.partition(labels, n_clusters)
     return centers if given.counts.all() else engine.update(given, centers)
-
-
-def _memory_need(
-    rows: Rows, space: LandmarkSpace, k: int, restarts: int, sample: int
-) -> int:
-    """Return the bytes at the peak of a fit, without threads and stored values."""
-    m, d = space.n_coordinates, rows.n_features
-    seeded = sample or len(rows)
-    algebra = 3 * m * m * 8  # k(Z, Z), its copy in the solver, the eigenvectors
-    # Sums of four passes, and the partial sums of a tree over all blocks.
-    levels = (len(rows) // space.height).bit_length() + 1
-    sums = (4 * restarts + levels * (1 if sample else restarts)) * k * m * 8
-    # Labels of three passes, the two nearest distances and the norm of every row, and
-    # the numbers of the rows to look at again.
-    norm = 0 if space.constant_norm is not None else 8
-    labels = len(rows) * (16 + 2 * rows.dtype.itemsize + norm)
-    if rows.engine is not None:  # of another process
-        labels = len(rows) * (0 if rows.weights is None else 8)
-    labels += seeded * restarts * 12
-    seeding = seeded * (2 * restarts + 2) * 8
-    return int(
-        FIXED_NEED
-        + rows.memory
-        + algebra
-        + sums
-        + labels
-        + seeding
-        + sample * d * rows.stored_itemsize
-    )
-
-
-def _thread_need(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int:
-    """Return the bytes of one thread's blocks."""
-    m = space.n_coordinates
-    # Rows about their mean, and the features of them that vary among the landmarks.
-    width = 3 * m + 2 * rows.n_features + 4 * k * restarts
-    # A kernel that is no matrix product makes copies in float64 on its way.
-    copies = 0 if space.kernel.in_place else 6 * m * 8
-    blocks = space.height * (width * rows.dtype.itemsize + copies)
-    return int(blocks + rows.thread_memory(space.height))

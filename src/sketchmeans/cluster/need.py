@@ -1,0 +1,47 @@
+"""What a fit of `NystromKMeans` needs of memory, added up before the work starts."""
+
+from __future__ import annotations
+
+from sketchmeans.memory import FIXED_NEED
+from sketchmeans.rows import Rows
+from sketchmeans.spaces import LandmarkSpace
+
+
+def fit_need(
+    rows: Rows, space: LandmarkSpace, k: int, restarts: int, sample: int
+) -> int:
+    """Return the bytes at the peak of a fit, without threads and stored values."""
+    m, d = space.n_coordinates, rows.n_features
+    seeded = sample or len(rows)
+    algebra = 3 * m * m * 8  # k(Z, Z), its copy in the solver, the eigenvectors
+    # Sums of four passes, and the partial sums of a tree over all blocks.
+    levels = (len(rows) // space.height).bit_length() + 1
+    sums = (4 * restarts + levels * (1 if sample else restarts)) * k * m * 8
+    # Labels of three passes, the two nearest distances and the norm of every row, and
+    # the numbers of the rows to look at again.
+    norm = 0 if space.constant_norm is not None else 8
+    labels = len(rows) * (16 + 2 * rows.dtype.itemsize + norm)
+    if rows.engine is not None:  # of another process
+        labels = len(rows) * (0 if rows.weights is None else 8)
+    labels += seeded * restarts * 12
+    seeding = seeded * (2 * restarts + 2) * 8
+    return int(
+        FIXED_NEED
+        + rows.memory
+        + algebra
+        + sums
+        + labels
+        + seeding
+        + sample * d * rows.stored_itemsize
+    )
+
+
+def thread_need(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int:
+    """Return the bytes of one thread's blocks."""
+    m = space.n_coordinates
+    # Rows about their mean, and the features of them that vary among the landmarks.
+    width = 3 * m + 2 * rows.n_features + 4 * k * restarts
+    # A kernel that is no matrix product makes copies in float64 on its way.
+    copies = 0 if space.kernel.in_place else 6 * m * 8
+    blocks = space.height * (width * rows.dtype.itemsize + copies)
+    return int(blocks + rows.thread_memory(space.height))
