@@ -273,8 +273,13 @@ def test_the_meter_sees_a_conversion_of_the_whole():
     # So that the tests above can fail.
     found = _run(
         """
+import time
 X = np.ones((100_000, 200), dtype=np.uint8)
-measure(lambda: {"sum": float(X.astype(np.float32).sum())})
+def work():
+    whole = X.astype(np.float32)
+    time.sleep(0.3)  # as long as work on it would take, for a meter that samples
+    return {"sum": float(whole.sum())}
+measure(work)
 """
     )
     assert found["peak"] > 70e6

@@ -148,34 +148,73 @@ def test_a_second_look_finds_what_a_full_pass_finds(X, workers, look, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("look", [Look.SINGLE, Look.PICKED])
 @pytest.mark.parametrize("kind", ["landmarks", "not constant", "input", "sparse"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
 def test_blocks_looked_at_together_have_the_bits_of_each_alone(
-    X, workers, kind, look, weighted, monkeypatch
+    X, n_jobs, kind, look, weighted, monkeypatch
 ):
+    monkeypatch.setattr(parallel, "_TASK_WORK", 1e3)
     weights = np.random.default_rng(1).uniform(size=1000) if weighted else None
-    rows = Rows(sparse.csr_array(X) if kind == "sparse" else X, workers, weights)
-    if kind in ("input", "sparse"):
-        space = InputSpace(rows, 4)
-    else:
-        space = _space(X, workers, 150, "rbf" if kind == "landmarks" else "polynomial")
-    space.height = 64
     found, bundles = {}, {}
-    for most in (1, 3, 100):
-        monkeypatch.setattr(blocks, "_HEIGHT_PER_SUM", 64 / (4 * most))
-        monkeypatch.setattr(blocks, "_BUNDLES_PER_THREAD", 1)
-        engine = BlockEngine(rows, space)
-        start = engine.centers_at(np.array([[0, 1, 2, 3]]))
-        moved = engine.update(engine.assign(start), start)
-        active = engine._bounds.follow(moved)[::5]  # of 16 blocks
-        active = active[active // 64 != 5]
-        bundles[most] = len(list(bundled(active, 16, 64, engine._most_blocks(4))))
-        again = engine._reassign(engine._bounds, active, look)
-        bounds = engine._bounds
-        found[most] = (again.labels, again.sums, again.counts, bounds.upper)
+    for most in (1, 2, 16):
+        with Workers(n_jobs) as workers:
+            rows = Rows(
+                sparse.csr_array(X) if kind == "sparse" else X, workers, weights
+            )
+            if kind in ("input", "sparse"):
+                space = InputSpace(rows, 4)
+            else:
+                name = "rbf" if kind == "landmarks" else "polynomial"
+                space = _space(X, workers, 150, name)
+            space.height = 64  # 16 blocks
+            monkeypatch.setattr(blocks, "_BUNDLES_PER_THREAD", 16 / most / n_jobs)
+            engine = BlockEngine(rows, space, 10**9)
+            start = engine.centers_at(np.array([[0, 1, 2, 3]]))
+            first = engine.assign(start)
+            moved = engine.update(first, start)
+            active = engine._bounds.follow(moved)
+            active = active[np.random.default_rng(2).random(len(active)) < 0.15]
+            active = active[active // 64 != 5]
+            n_blocks = int(engine._most_blocks())
+            bundles[most] = len(list(bundled(active, 16, 64, n_blocks)))
+            again = engine._reassign(engine._bounds, active, look)
+            bounds = engine._bounds
+            found[most] = [again.labels, again.sums, again.counts]
+            found[most] += [bounds.upper, bounds.lower]
+            changed = np.flatnonzero(again.labels != first.labels)
+            assert len(np.unique(changed // 64)) > 1  # rows of several blocks move
     assert bundles[1] == 16
-    assert (bundles[100] < bundles[3] < 16) is (kind != "sparse")
-    for most in (3, 100):
+    assert (bundles[16] < bundles[2] < 16) is (kind != "sparse")
+    for most in (2, 16):
         for one, other in zip(found[1], found[most], strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_rows_of_a_file_are_looked_at_block_by_block(X, tmp_path, monkeypatch):
+    """Threads that are far apart in a file would decode it more than once."""
+    np.save(tmp_path / "rows.npy", X)
+    seen = []
+    map_blocks = Workers.map
+
+    def recorded(self, function, items, work=np.inf):
+        seen.append((len(list(items)), work))
+        return map_blocks(self, function, items, work)
+
+    with Workers(2) as workers:
+        for source in (X, open_rows(tmp_path / "rows.npy")):
+            rows = (Rows if source is X else SourceRows)(source, workers)
+            space = _space(X, workers, 150)
+            space.height = 64
+            engine = BlockEngine(rows, space)
+            start = engine.centers_at(np.array([[0, 1, 2, 3]]))
+            moved = engine.update(engine.assign(start), start)
+            active = engine._bounds.follow(moved)[::20]
+            with monkeypatch.context() as patch:
+                patch.setattr(Workers, "map", recorded)
+                engine._reassign(engine._bounds, active, Look.SINGLE)
+    (n_near, near), (n_far, far) = seen
+    assert n_near == 8
+    assert n_far == 16
+    assert near < far == np.inf
 
 
 @pytest.mark.parametrize(("n_jobs", "most"), [(1, 4), (2, 2), (8, 1)])
@@ -183,15 +222,12 @@ def test_there_are_bundles_for_every_thread(X, n_jobs, most):
     with Workers(n_jobs) as workers:
         space = _space(X, workers, 150)
         space.height = 64  # 16 blocks
-        engine = BlockEngine(Rows(X, workers), space)
-        assert engine._most_blocks(1) == most
-        assert engine._most_blocks(4) == min(most, 2)  # and not too many sums
-        assert engine._most_blocks(100) == 1
+        assert BlockEngine(Rows(X, workers), space)._most_blocks() == most
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 100])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
-def test_bundles_have_all_blocks_and_no_more_rows_than_one(share, most):
+def test_bundles_have_all_blocks_and_few_rows(share, most):
     rng = np.random.default_rng(0)
     numbers = np.flatnonzero(rng.random(103) < share)
     bundles = list(bundled(numbers, 11, 10, most))
@@ -206,9 +242,9 @@ def test_bundles_have_all_blocks_and_no_more_rows_than_one(share, most):
     ]
     assert seen == [(number // 10, number) for number in numbers]
     assert all(len(b) <= most for b in bundles)
-    assert all(len(numbers[b.span]) <= 10 for b in bundles)
+    assert all(len(b) == 1 or len(numbers[b.span]) <= 5 for b in bundles)
     if share == 0.1:  # which are ten rows
-        assert len(bundles) == {1: 11, 2: 6, 5: 3, 100: 1}[most]
+        assert len(bundles) == {1: 11, 2: 6, 5: 3, 100: 2}[most]
 
 
 def test_rows_are_told_apart_by_block():

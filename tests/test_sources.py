@@ -627,7 +627,8 @@ class _CountedRows(DenseBatches):
         self.batches = _Counted(n_rows)
 
     def held(self):
-        return [kept.first for kept in self.batches._kept]
+        kept = self.batches._kept
+        return [entry.first for entry in kept if entry.batch is not None]
 
 
 def test_batches_of_a_long_file_are_dropped_when_they_were_read():
@@ -667,3 +668,50 @@ def test_a_batch_stays_until_the_slowest_thread_has_read_it():
     np.testing.assert_array_equal(rows.read(5, 10)[:, 0], late)
     assert 0 not in rows.held()
     assert rows.batches.decoded == sorted(set(rows.batches.decoded))  # none twice
+
+
+def test_two_who_read_the_same_file_do_not_drop_what_the_other_needs():
+    rows = _CountedRows(400)
+    for start in range(0, 400, 5):  # a pass in which batches are dropped
+        rows.read(start, start + 5)
+    rows.batches.decoded.clear()
+    for start in range(0, 400, 5):  # one after the other, side by side
+        for late in (start, start - 10):
+            if late >= 0:
+                block = rows.read(late, late + 5)
+                np.testing.assert_array_equal(block[:, 0], np.arange(late, late + 5))
+    assert len(rows.batches.decoded) < 50  # for 40 batches
+
+
+def test_blocks_in_nearly_ascending_order_decode_each_batch_once():
+    rows, rng = _CountedRows(2000), np.random.default_rng(0)
+    for _ in range(3):
+        rows.batches.decoded.clear()
+        # As threads do: each of four is up to three blocks behind or before the others.
+        order = np.argsort(np.arange(500) + rng.uniform(0, 3, size=500))
+        for start in (4 * order).tolist():
+            block = rows.read(start, start + 4)
+            np.testing.assert_array_equal(block[:, 0], np.arange(start, start + 4))
+        assert rows.batches.decoded == list(range(0, 2000, 10))
+
+
+def test_rows_are_right_whatever_threads_ask_for():
+    rows, rng = _CountedRows(1000), np.random.default_rng(0)
+    starts = rng.permuted(np.arange(0, 1000, 4).reshape(-1, 10), axis=1).ravel()
+    with Workers(4) as workers:
+        for _ in range(3):
+            blocks = workers.map(lambda start: rows.read(start, start + 4), starts)
+            for start, block in zip(starts, blocks, strict=True):
+                np.testing.assert_array_equal(block[:, 0], np.arange(start, start + 4))
+
+
+def test_a_batch_that_is_decoded_again_is_kept_once():
+    rows = _CountedRows(40)
+    rows.take(np.array([35]))
+    rows.batches._starts = np.array([0, 30])
+    rows.batches.release()
+    rows.take(np.array([5]))
+    for _ in range(3):
+        for start in range(0, 40, 4):
+            rows.read(start, start + 4)
+    assert sorted(rows.held()) == [0, 10, 20, 30]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -37,9 +38,7 @@ _SINGLE_SHARES = (0.4, 0.05)
 _PICKED_SHARE = 0.6
 
 
-#: A block is so many times as high as there are sums in a bundle of blocks ...
-_HEIGHT_PER_SUM = 8
-#: ... of which each thread gets so many.
+#: Bundles of blocks that each thread gets at least, where there are as many blocks.
 _BUNDLES_PER_THREAD = 4
 
 
@@ -172,14 +171,17 @@ class BlockEngine(BlockCoordinates):
         `first`.  The terms are for `unpacked`.
         """
         table = self._table(centers)
-        k, m, weights = table.k, self.space.n_coordinates, self.rows.weights
-        coordinates = self._picked if look is Look.PICKED else self._single
+        k, m, height = table.k, self.space.n_coordinates, self.space.height
+        weights = self.rows.weights
+        coordinates, buffer = self._single, "coordinates"
+        if look is Look.PICKED:
+            coordinates, buffer = self._picked, "looked at"
 
-        def reassign(bundle: Bundle) -> tuple[Array, Array, Array]:
+        def reassign(bundle: Bundle) -> tuple[Array, Array, Array, Array]:
             indices = active[bundle.span]
             if not len(indices):
-                return indices, np.empty((2, 0)), np.zeros((len(bundle), k, m))
-            out = self._buffer("looked at", len(indices))
+                return indices, np.empty((2, 0)), indices, np.empty((0, m))
+            out = self._buffer(buffer, len(indices))
             found = [
                 coordinates(number, active[place], out[inside])
                 for number, place, inside in bundle.parts()
@@ -193,49 +195,56 @@ class BlockEngine(BlockCoordinates):
             moved = np.flatnonzero(new != old)
             mass = np.ones(len(moved)) if weights is None else weights[indices[moved]]
             # Each block has sums of its own, as if it were looked at alone.
-            own = k * (indices[moved] // self.space.height - bundle.first)
-            change = moved_sums(
-                b[moved],
-                mass,
-                new[moved] + own,
-                old[moved] + own,
-                k * len(bundle),
+            block = k * (indices[moved] // height - bundle.first)
+            changed, places = np.unique(
+                np.stack([new[moved], old[moved]]) + block, return_inverse=True
             )
-            return new, nearest, change.reshape(len(bundle), k, m)
+            into, out_of = places.reshape(2, -1)
+            sums = moved_sums(b[moved], mass, into, out_of, len(changed))
+            return new, nearest, changed, sums
 
         labels = bounds.labels.copy()
+        is_near = self._at_hand if look is Look.PICKED else self.rows.in_memory
         bundles = list(
-            bundled(active, len(self._spans), self.space.height, self._most_blocks(k))
+            bundled(
+                active,
+                len(self._spans),
+                height,
+                self._most_blocks() if is_near else 1,
+            )
         )
         width = k + (0 if look is Look.PICKED else self.rows.n_features)
         work = len(active) * m * width / len(bundles)
-        if look is Look.PICKED and not self._at_hand:
-            work = np.inf  # whole blocks are computed
         terms = TreeSum()
-        for bundle, (new, nearest, change) in zip(
-            bundles, self.workers.map(reassign, bundles, work), strict=True
+        for bundle, (new, nearest, changed, sums) in zip(
+            bundles,
+            self.workers.map(reassign, bundles, work if is_near else np.inf),
+            strict=True,
         ):
             rows = active[bundle.span]
             labels[rows] = new
             bounds.upper[rows], bounds.lower[rows] = np.sqrt(np.maximum(nearest, 0.0))
-            for number, term in enumerate(change, bundle.first):
+            edges = np.searchsorted(changed, k * np.arange(len(bundle) + 1)).tolist()
+            for i, part in enumerate(pairwise(edges)):
+                number, own = bundle.first + i, slice(*part)
+                change = np.zeros((k, m))
+                change[changed[own] - k * i] = sums[own]
                 start, stop = self._spans[number]
                 mass = self.rows.block_weights(start, stop)
                 counts = cluster_weights(labels[start:stop], mass, k)
-                terms.add(first + number, packed(term, counts, 0.0))
+                terms.add(first + number, packed(change, counts, 0.0))
         return labels, terms
 
-    def _most_blocks(self, k: int) -> int:
+    def _most_blocks(self) -> int:
         """Return of how many blocks single rows are looked at together.
 
-        Sparse coordinates stay apart.  The sums of all these blocks, of which a few are
-        on their way at a time, should take little memory beside a block; and each
-        thread should get several bundles, as some are more work than others.
+        Each thread gets several bundles, as some are more work than others.  Sparse
+        coordinates stay apart.
         """
         if self.rows.is_sparse and not self.space.storable:
             return 1
-        share = -(-len(self._spans) // (_BUNDLES_PER_THREAD * self.workers.n_jobs))
-        return max(1, min(share, int(self.space.height / (_HEIGHT_PER_SUM * k))))
+        n_bundles = _BUNDLES_PER_THREAD * self.workers.n_jobs
+        return -(-len(self._spans) // n_bundles)
 
     def _assignment(
         self, labels: Array, sums: Array, counts: Array, centers: Centers
@@ -305,6 +314,8 @@ class BlockEngine(BlockCoordinates):
         none = np.empty((0, k))
         width = k if stored else k + self.rows.n_features
         work = len(rows) * m * width / max(len(groups), 1)
+        if not (stored or self.rows.in_memory):
+            work = np.inf  # threads should not be far apart in a file
         return np.concatenate([none, *self.workers.map(distances, groups, work)])
 
     def update(self, assignment: Assignment, centers: Centers) -> Centers:

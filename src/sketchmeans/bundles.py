@@ -46,7 +46,9 @@ class Bundle:
 def bundled(
     numbers: Array, n_blocks: int, height: int, most_blocks: int
 ) -> Iterator[Bundle]:
-    """Yield all blocks in bundles that hold no more of the rows than one block may.
+    """Yield all blocks in bundles of few rows: half as many as a block has, at most.
+
+    A block that has more is by itself.
 
     Examples
     --------
@@ -58,6 +60,6 @@ def bundled(
     first = 0
     for last in range(1, n_blocks + 1):
         is_full = last - first == most_blocks or last == n_blocks
-        if is_full or edges[last + 1] - edges[first] > height:
+        if is_full or edges[last + 1] - edges[first] > height // 2:
             yield Bundle(first, tuple(edges[first : last + 1]))
             first = last

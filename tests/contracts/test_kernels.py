@@ -338,6 +338,23 @@ def test_features_in_which_landmarks_agree_are_not_multiplied(monkeypatch):
         np.testing.assert_allclose(values, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0.0, 1e3 + 0.1, 1e6 + 0.1])
+def test_features_that_are_left_out_cost_no_digits(offset, kind):
+    rng = np.random.default_rng(0)
+    same = np.float64(kind(offset))
+    near, Z = rng.normal(size=(10, 40)), rng.normal(size=(3000, 40))
+    X, Z[:, :30] = near.copy(), same
+    X[:, :30] = kind(same + near[:, :30])
+    near[:, :30] = X[:, :30] - same
+    exact = Z.copy()
+    exact[:, :30] = 0.0
+    values = as_kernel("rbf", gamma=0.01).against(Z, kind)(X)
+    expected = oracles.kernel_matrix(oracles.rbf, near, exact[:20], gamma=0.01)
+    rounding = 20 * np.finfo(kind).eps
+    np.testing.assert_allclose(values[:, :20], expected, rtol=0, atol=rounding)
+
+
 @every_kernel
 def test_landmark_matrix_is_symmetric_and_in_float64(case, workers):
     n = 40 if callable(case.name) else 300  # a callable is slow, pair by pair

@@ -348,13 +348,12 @@ class DaskEngine(BlockEngine):
         starts = np.cumsum([0.0, *lengths])
         blocks = []
         for number, part in enumerate(table.delayed()):
-            place = (
-                Place(0, name=f"Partition {number} of X")
-                if table.known_lengths is None
-                else Place(
-                    int(starts[number]),
-                    declared=(number, lengths[number], table.n_features),
-                )
+            known = table.known_lengths is not None
+            length = lengths[number] if known else None
+            place = Place(
+                int(starts[number]) if known else 0,
+                name="Input X" if known else f"Partition {number} of X",
+                declared=(number, length, table.n_features),
             )
             found = call(part, plan, sent, delayed(place, pure=False, traverse=False))
             shape = (lengths[number], *width)

@@ -37,14 +37,15 @@ class Place:
     name : str
         What errors call the table.
     declared : tuple or None
-        Number, rows and features of the partition, where they are still to be checked.
+        Number, rows (None if unknown) and features of the partition, where they are
+        still to be checked.
     """
 
     row: int
     block: int = 0
     checked: bool = False
     name: str = "Input X"
-    declared: tuple[int, int, int] | None = None
+    declared: tuple[int, int | None, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -204,12 +204,13 @@ def as_block(part: Any, dtype: np.dtype[Any]) -> Block:
     return np.asarray(part)
 
 
-def as_declared(part: Any, number: int, length: int, width: int) -> Any:
-    """Return a partition, if it has the shape that Dask said it has."""
-    if part.shape != (length, width):
+def as_declared(part: Any, number: int, length: int | None, width: int) -> Any:
+    """Return a partition, if it has the shape that Dask said, as far as it knew."""
+    expected = (part.shape[0] if length is None else length, width)
+    if part.shape != expected:
         raise ValueError(
             f"Partition {number} of X has the shape {tuple(part.shape)}; "
-            f"{(length, width)} was expected, as Dask declares it."
+            f"{expected} was expected, as Dask declares it."
         )
     return part
 

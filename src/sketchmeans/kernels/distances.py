@@ -161,7 +161,8 @@ def _dense_exponents(
     where they are many, the product does without them.
     """
     n_features = Z.shape[1]
-    shift = Z.mean(axis=0, dtype=np.float64).astype(kind)
+    same = (Z[0] == Z).all(axis=0)
+    shift = np.where(same, Z[0], Z.mean(axis=0, dtype=np.float64)).astype(kind)
     centred = np.subtract(Z, shift, dtype=np.float64)
     norms = gamma * np.einsum("ij,ij->i", centred, centred)
     inner = kind if norms.max() < _FLOAT32_EXPONENT else np.dtype(np.float64)
@@ -169,7 +170,7 @@ def _dense_exponents(
     weights[:-2] = 2.0 * gamma * centred.T
     weights[-2] = 1.0
     weights[-1] = -norms
-    varying = _varying(Z)
+    varying = np.flatnonzero(centred.any(axis=0))
     is_narrow = (n_features - len(varying)) * len(Z) > _PICKED_PRODUCTS * len(varying)
     if is_narrow:
         varying = np.append(varying, [n_features, n_features + 1])
@@ -177,7 +178,7 @@ def _dense_exponents(
 
     def exponents(block: Block, out: Array | None = None) -> Array:
         h = block.shape[0]
-        x = scratch(workers, "augmented", (h, n_features + 2), inner)
+        x = scratch(workers, "centred", (h, n_features + 2), inner)
         _augment(block, shift, gamma, x)
         if is_narrow:
             narrow = scratch(workers, "narrow", (h, len(varying)), inner)
@@ -191,11 +192,6 @@ def _dense_exponents(
         return out
 
     return exponents
-
-
-def _varying(Z: Array) -> Array:
-    """Return the features that are not the same in all rows."""
-    return np.flatnonzero((Z[0] != Z).any(axis=0))
 
 
 def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:

@@ -88,7 +88,10 @@ class RandomBatches(ABC):
 
 @dataclass
 class _Kept:
-    """A batch of rows first:stop, of which so many were not yet read."""
+    """A batch of rows first:stop, of which so many were not yet read.
+
+    The batch is None when it was dropped.
+    """
 
     first: int
     stop: int
@@ -103,10 +106,10 @@ class _Kept:
 class ForwardBatches(ABC):
     """Batches that can only be read one after the other.
 
-    Threads ask for rows in nearly ascending order, so the last few batches are kept: if
-    these are not all there are, only until all their rows were read, as the next one is
-    written faster to memory that was just in use.  A row further back, as in the next
-    pass, starts the reading anew.
+    Threads ask for rows in nearly ascending order, so the last few batches are kept.
+    If these are not all there are, one is dropped when all its rows were read, as the
+    next is written faster to memory that was just in use; unless somebody comes back
+    for it.  A row further back, as in the next pass, starts the reading anew.
 
     Parameters
     ----------
@@ -126,7 +129,8 @@ class ForwardBatches(ABC):
         self._most = _n_kept(batch_bytes)
         self.memory = self._most * batch_bytes
         self._kept: list[_Kept] = []
-        self._are_all = True  # whether no batch was ever dropped
+        self._are_all = True  # whether no batch was too many
+        self._come_back = False  # whether somebody asked for one that was dropped
         self._keeping = threading.Lock()
         # Whoever advances the stream holds this; others take what is kept meanwhile.
         self._advancing = threading.Lock()
@@ -168,14 +172,18 @@ class ForwardBatches(ABC):
         if len(self._kept) > self._most:
             self._are_all = False
             del self._kept[0]
-        if not self._are_all:
-            self._kept = [kept for kept in self._kept if kept.unread > 0]
+        if not (self._are_all or self._come_back):
+            for kept in self._kept:
+                if kept.unread <= 0:
+                    kept.batch = None
 
     def _find(self, row: int) -> tuple[int, Batch, int] | None:
         with self._keeping:
-            for kept in reversed(self._kept):
+            for kept in self._kept:
                 if kept.first <= row < kept.stop:
-                    return kept.first, kept.batch, kept.stop
+                    if kept.batch is not None:
+                        return kept.first, kept.batch, kept.stop
+                    self._come_back = True
         return None
 
     def _advance(self, row: int) -> None:
@@ -191,7 +199,8 @@ class ForwardBatches(ABC):
             raise ValueError(f"{self._path} ends after row {self._next - 1}.") from None
         first, self._next = self._next, self._next + n_rows
         with self._keeping:
-            self._kept.append(_Kept(first, self._next, batch, n_rows))
+            others = [kept for kept in self._kept if kept.first != first]
+            self._kept = [*others, _Kept(first, self._next, batch, n_rows)]
             self._drop()
         if self._next < self._n_rows:
             self._stream, self._height = stream, n_rows
