@@ -53,8 +53,8 @@ def bundled(
     Examples
     --------
     >>> import numpy as np
-    >>> list(bundled(np.array([1, 2, 3, 9]), 4, height=4, most_blocks=2))
-    [Bundle(first=0, edges=(0, 3, 3)), Bundle(first=2, edges=(3, 4, 4))]
+    >>> list(bundled(np.array([1, 2, 9, 13]), 4, height=4, most_blocks=2))
+    [Bundle(first=0, edges=(0, 2, 2)), Bundle(first=2, edges=(2, 3, 4))]
     """
     edges = np.searchsorted(numbers, np.arange(n_blocks + 1) * height).tolist()
     first = 0
