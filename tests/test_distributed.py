@@ -456,6 +456,19 @@ def test_partitions_of_another_shape_than_declared(X, local, found, kept, monkey
                 work()
 
 
+def test_partitions_of_unknown_length_have_the_declared_width(X, local):
+    blocks = [
+        da.from_delayed(dask.delayed(X[:100, :width]), (np.nan, 6), X.dtype)
+        for width in (6, 1)  # a lone column would fit to any number of them
+    ]
+    lazy = da.concatenate(blocks, allow_unknown_chunksizes=True)
+    told = r"Partition 1 of X has the shape \(100, 1\); \(100, 6\) was expected"
+    with dask.config.set(scheduler="synchronous"):
+        for work in (local.predict, local.transform):
+            with pytest.raises(ValueError, match=told):
+                work(lazy).compute()
+
+
 def test_dataframes_have_names_and_unknown_lengths(X, local, client):
     frame = pd.DataFrame(X, columns=list("abcdef"))
     cut = dd.from_pandas(frame, npartitions=1).repartition(
