@@ -589,7 +589,7 @@ def test_a_source_is_freed_with_its_last_reference(write, tmp_path):
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("suffix", ["parquet", "feather"])
 def test_rows_of_tables_across_tiles_and_batches(suffix, mixed, tmp_path):
-    n = 2 * tables._TILE + 500
+    n = 2 * tables._TILE_ROWS + 500
     X = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
     kinds = [np.float32, np.float64 if mixed else np.float32, np.float32]
     columns = {f"x{j}": X[:, j].astype(kind) for j, kind in enumerate(kinds)}
@@ -599,10 +599,18 @@ def test_rows_of_tables_across_tiles_and_batches(suffix, mixed, tmp_path):
     else:
         feather.write_feather(pa.table(columns), str(path), chunksize=n - 700)
     source = open_rows(path)
-    for start, stop in [(0, n), (1, n - 1), (tables._TILE - 1, tables._TILE + 1)]:
+    tile = tables._TILE_ROWS
+    for start, stop in [(0, n), (1, n - 1), (tile - 1, tile + 1), (0, tile)]:
         np.testing.assert_array_equal(source.read(start, stop), X[start:stop])
     numbers = np.random.default_rng(1).permutation(n)[:700]
     np.testing.assert_array_equal(source.take(numbers), X[numbers])
+
+
+def test_tiles_of_wide_tables_have_few_rows(monkeypatch, tmp_path):
+    monkeypatch.setattr(tables, "_TILE_BYTES", 3 * X[0].nbytes)
+    source = open_rows(write_parquet(tmp_path, X))
+    assert source.thread_memory == 3 * X[0].nbytes
+    np.testing.assert_array_equal(source.read(0, len(X)), X)
 
 
 class _Counted(ForwardBatches):

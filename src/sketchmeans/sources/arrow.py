@@ -55,7 +55,7 @@ class ArrowSource(TableSource):
         unpacked = max(counts) * columns.row_bytes if is_packed else 0
         self.batches = _ArrowBatches(path, columns, counts, unpacked)
         self.memory = self.batches.memory + ARROW_MEMORY
-        self.thread_memory = 2 * unpacked  # before and after
+        self.thread_memory += 2 * unpacked  # before and after
 
     def _label_values(self, name: str) -> Array:
         return label_array(_opened(self.path, [name]).read_all().column(name))

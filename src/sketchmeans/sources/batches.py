@@ -135,6 +135,7 @@ class ForwardBatches(ABC):
         # Whoever advances the stream holds this; others take what is kept meanwhile.
         self._advancing = threading.Lock()
         self._stream: Iterator[tuple[Batch, int]] | None = None
+        self._advanced: Iterator[tuple[Batch, int]] | None = None  # just now
         self._next = 0  # the row that comes next
         self._height = 0  # rows of the last batch
 
@@ -146,9 +147,16 @@ class ForwardBatches(ABC):
         its batches neither, before Python looks for cycles.
         """
 
+    def help(self, stream: Iterator[tuple[Batch, int]]) -> None:
+        """Share in the work of a thread that takes the next batch of a stream."""
+        return  # most streams are decoded in one piece
+
     def at(self, row: int) -> tuple[int, Batch, int]:
         found = self._find(row)
         if found is None:
+            stream = self._advanced
+            if stream is not None:
+                self.help(stream)
             with self._advancing:
                 while (found := self._find(row)) is None:
                     self._advance(row)
@@ -193,10 +201,13 @@ class ForwardBatches(ABC):
         stream, self._stream = self._stream, None  # not to go on after an error
         if stream is None or not place <= self._next <= row:
             stream, self._next = self.begin(start), place
+        self._advanced = stream
         try:
             batch, n_rows = next(stream)
         except StopIteration:
             raise ValueError(f"{self._path} ends after row {self._next - 1}.") from None
+        finally:
+            self._advanced = None
         first, self._next = self._next, self._next + n_rows
         with self._keeping:
             others = [kept for kept in self._kept if kept.first != first]

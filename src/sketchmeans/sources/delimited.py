@@ -127,7 +127,7 @@ class DelimitedSource(TableSource):
         self._parser, self._pieces = parser, pieces
         self.batches = _DelimitedBatches(parser, pieces, n_rows, largest)
         self.memory = self.batches.memory + ARROW_MEMORY
-        self.thread_memory = PIECE_BYTES + 2 * largest
+        self.thread_memory += PIECE_BYTES + 2 * largest
 
     def _label_values(self, name: str) -> Array:
         labels: list[str] = []
