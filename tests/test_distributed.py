@@ -23,13 +23,14 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
-from sketchmeans.blocks import BlockEngine, Look
+from sketchmeans.blocks import BlockEngine
 from sketchmeans.distributed import engine as engine_module
 from sketchmeans.distributed import rows as rows_module
 from sketchmeans.distributed import running
 from sketchmeans.distributed.engine import DaskEngine
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.choice import SELECTORS
+from sketchmeans.looks import Look
 from sketchmeans.spaces import LandmarkSpace
 from sketchmeans.sums import TreeSum
 

@@ -10,11 +10,12 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_blobs
 
-from sketchmeans import NystromKMeans, blocks, open_rows, parallel
-from sketchmeans.blocks import BlockEngine, Look
+from sketchmeans import NystromKMeans, looks, open_rows, parallel
+from sketchmeans.blocks import BlockEngine
 from sketchmeans.bundles import bundled
 from sketchmeans.coordinates import cheap_to_repeat
 from sketchmeans.kernels import as_kernel
+from sketchmeans.looks import Look
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Rows, SourceRows, by_block
 from sketchmeans.spaces import InputSpace, LandmarkSpace
@@ -166,7 +167,7 @@ def test_blocks_looked_at_together_have_the_bits_of_each_alone(
                 name = "rbf" if kind == "landmarks" else "polynomial"
                 space = _space(X, workers, 150, name)
             space.height = 64  # 16 blocks
-            monkeypatch.setattr(blocks, "_BUNDLES_PER_THREAD", 16 / most / n_jobs)
+            monkeypatch.setattr(looks, "_BUNDLES_PER_THREAD", 16 / most / n_jobs)
             engine = BlockEngine(rows, space, 10**9)
             start = engine.centers_at(np.array([[0, 1, 2, 3]]))
             first = engine.assign(start)

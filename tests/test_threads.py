@@ -10,8 +10,9 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sketchmeans import KernelKMeans, NystromKMeans, blocks
+from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.blocks import BlockEngine
+from sketchmeans.coordinates import STORE_FEATURES
 from sketchmeans.parallel import Workers, effective_n_jobs
 from sketchmeans.spaces import LandmarkSpace
 
@@ -151,7 +152,7 @@ def stores(monkeypatch):
     ],
 )
 def test_stored_and_recomputed_blocks_have_the_same_bits(stores, kernel, dtype):
-    X = _table(blocks.STORE_FEATURES, dtype)
+    X = _table(STORE_FEATURES, dtype)
     # The kernel values take 33,001 · 800 · itemsize bytes: 106 or 211 MB.
     plenty, little = "1GB", "90MB" if dtype != np.float64 else "180MB"
     first, second, third = (
@@ -173,7 +174,7 @@ def test_stored_and_recomputed_blocks_have_the_same_bits(stores, kernel, dtype):
 
 def test_a_store_is_read_after_it_is_written(stores, monkeypatch):
     # With a store each kernel block is computed once, whatever the number of passes.
-    X = _table(blocks.STORE_FEATURES, np.float32)
+    X = _table(STORE_FEATURES, np.float32)
     heights = []
     compute = LandmarkSpace.coordinates
 

@@ -4,58 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
-from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
 from sketchmeans.assign import (
     BlockSums,
-    Table,
     assign_block,
     dense,
-    moved_sums,
     packed,
     unpacked,
 )
 from sketchmeans.bounds import Bounds, RowBounds
-from sketchmeans.bundles import Bundle, bundled
-from sketchmeans.coordinates import STORE_FEATURES, BlockCoordinates, Span
+from sketchmeans.coordinates import Span
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.lloyd import Assignment, Centers, cluster_weights, nearest_members
-from sketchmeans.rows import Rows, by_block, spans
+from sketchmeans.lloyd import Assignment, Centers, nearest_members
+from sketchmeans.looks import BlockLooks, Look
+from sketchmeans.rows import Rows
 from sketchmeans.spaces import Space
 from sketchmeans.sums import TreeSum
-
-#: A pass over single rows pays if it has at most this share of all rows: with few
-#: features, and with many, when reading stored blocks is much faster.  It computes
-#: coordinates even where they are stored, so that the bits are the same.
-_SINGLE_SHARES = (0.4, 0.05)
-
-#: With many features, up to this share of the rows are picked out of their blocks.
-_PICKED_SHARE = 0.6
-
-
-#: Bundles of blocks that each thread gets at least, where there are as many blocks.
-_BUNDLES_PER_THREAD = 4
-
-
-class Look(Enum):
-    """How the rows that may change cluster are looked at again."""
-
-    SINGLE = auto()  # their coordinates are computed for them alone
-    PICKED = auto()  # their coordinates are picked out of those of whole blocks
-    ALL = auto()  # they are too many: all rows are
-
-    @classmethod
-    def at(cls, n_active: int, n_rows: int, n_features: int) -> Look:
-        """Return what pays; it follows from the rows alone, not from where they are."""
-        many = n_features >= STORE_FEATURES
-        if n_active <= _SINGLE_SHARES[many] * n_rows:
-            return cls.SINGLE
-        return cls.PICKED if many and n_active <= _PICKED_SHARE * n_rows else cls.ALL
 
 
 @dataclass(frozen=True)
@@ -73,7 +41,7 @@ def new_engine(rows: Rows, space: Space, budget: int = 0) -> BlockEngine:
     return engine
 
 
-class BlockEngine(BlockCoordinates):
+class BlockEngine(BlockLooks):
     """Lloyd passes over the rows of a source; see `BlockCoordinates`."""
 
     _bounds: Bounds | None = None
@@ -95,9 +63,6 @@ class BlockEngine(BlockCoordinates):
             arrays = dict(state)
             self._norm_total = float(arrays.pop("norm_total"))
             self._bounds = Bounds.from_arrays(arrays)
-
-    def _table(self, centers: Centers) -> Table:
-        return Table(centers, self.space.dtype, self.space.height)
 
     def assign(self, centers: Centers) -> Assignment:
         """Return every row's nearest centre, in at most one pass over the rows.
@@ -157,95 +122,6 @@ class BlockEngine(BlockCoordinates):
             labels[:, None], bounds.sums[None], counts, bounds.centers
         )
 
-    def look_again(
-        self,
-        bounds: RowBounds,
-        active: Array,
-        centers: Centers,
-        look: Look,
-        first: int = 0,
-    ) -> tuple[Array, TreeSum]:
-        """Return labels after a look at the active rows, and how the sums change.
-
-        The bounds of these rows become distances, in place.  Blocks are numbered from
-        `first`.  The terms are for `unpacked`.
-        """
-        table = self._table(centers)
-        k, m, height = table.k, self.space.n_coordinates, self.space.height
-        weights = self.rows.weights
-        coordinates, buffer = self._single, "coordinates"
-        if look is Look.PICKED:
-            coordinates, buffer = self._picked, "looked at"
-
-        def reassign(bundle: Bundle) -> tuple[Array, Array, Array, Array]:
-            indices = active[bundle.span]
-            if not len(indices):
-                return indices, np.empty((2, 0)), indices, np.empty((0, m))
-            out = self._buffer(buffer, len(indices))
-            found = [
-                coordinates(number, active[place], out[inside])
-                for number, place, inside in bundle.parts()
-            ]
-            b = found[0][0] if len(found) == 1 else out
-            scores = _joined([table.scores(part) for part, _ in found])
-            labels, closest = table.nearest(scores)
-            nearest = np.stack([closest[:, 0], table.second(scores, labels)])
-            nearest += _joined([norms for _, norms in found])
-            new, old = labels[:, 0], bounds.labels[indices]
-            moved = np.flatnonzero(new != old)
-            mass = np.ones(len(moved)) if weights is None else weights[indices[moved]]
-            # Each block has sums of its own, as if it were looked at alone.
-            block = k * (indices[moved] // height - bundle.first)
-            changed, places = np.unique(
-                np.stack([new[moved], old[moved]]) + block, return_inverse=True
-            )
-            into, out_of = places.reshape(2, -1)
-            sums = moved_sums(b[moved], mass, into, out_of, len(changed))
-            return new, nearest, changed, sums
-
-        labels = bounds.labels.copy()
-        is_near = self._at_hand if look is Look.PICKED else self.rows.in_memory
-        bundles = list(
-            bundled(
-                active,
-                len(self._spans),
-                height,
-                self._most_blocks() if is_near else 1,
-            )
-        )
-        width = k + (0 if look is Look.PICKED else self.rows.n_features)
-        work = len(active) * m * width / len(bundles)
-        terms = TreeSum()
-        for bundle, (new, nearest, changed, sums) in zip(
-            bundles,
-            self.workers.map(reassign, bundles, work if is_near else np.inf),
-            strict=True,
-        ):
-            rows = active[bundle.span]
-            labels[rows] = new
-            bounds.upper[rows], bounds.lower[rows] = np.sqrt(np.maximum(nearest, 0.0))
-            edges = np.searchsorted(changed, k * np.arange(len(bundle) + 1)).tolist()
-            for i, part in enumerate(pairwise(edges)):
-                number, own = bundle.first + i, slice(*part)
-                change = np.zeros((k, m))
-                change[changed[own] - k * i] = sums[own]
-                start, stop = self._spans[number]
-                mass = self.rows.block_weights(start, stop)
-                counts = cluster_weights(labels[start:stop], mass, k)
-                terms.add(first + number, packed(change, counts, 0.0))
-        return labels, terms
-
-    def _most_blocks(self) -> int:
-        """Return of how many blocks single rows are looked at together.
-
-        Each thread gets several bundles, as some are more work than others.  Sparse
-        coordinates stay apart.
-        """
-        if self.rows.is_sparse and not self.space.storable:
-            return 1
-        n_bundles = _BUNDLES_PER_THREAD * self.workers.n_jobs
-        return -(-len(self._spans) // n_bundles)
-
     def _assignment(
         self, labels: Array, sums: Array, counts: Array, centers: Centers
     ) -> Assignment:
@@ -265,58 +141,6 @@ class BlockEngine(BlockCoordinates):
             self._bounds, self._bounds.drift, centers, labels
         )
         return nearest_members(squared, rows, labels, self.rows.weights)
-
-    def candidate_distances(
-        self, bounds: RowBounds, drift: Array, centers: Centers, labels: Array
-    ) -> tuple[Array, Array]:
-        """Return rows that may be nearest to their centre, and ``‖φ(x) − c‖² − ‖c‖²``.
-
-        The clusters' nearest rows are among them.
-        """
-        likely = bounds.likely_exemplars(labels, self.rows.weights, len(drift))
-        own = labels[likely]
-        reached = self._shifted_distances(likely, centers)[np.arange(len(own)), own]
-        reached += centers.squared_norms[0, own]
-        reach = np.full(len(drift), np.inf)
-        reach[own] = np.sqrt(np.maximum(reached, 0.0))
-        length = float(centers.squared_norms.max())
-        rows = bounds.exemplar_candidates(
-            labels, self.rows.weights, drift, reach, length
-        )
-        return rows, self._shifted_distances(rows, centers)
-
-    def _shifted_distances(self, rows: Array, centers: Centers) -> Array:
-        """Return ``‖φ(x) − c‖² − ‖c‖²`` of ascending rows to all centres, in float64.
-
-        Stored coordinates are used where there are some: for exemplars that are
-        equally near but for rounding, any of them will do.
-        """
-        stored = self._store is not None
-        height = self.space.height
-        coordinates = self._picked if stored else self._single
-        groups = (
-            by_block(rows, height)
-            if stored
-            else list(enumerate(spans(len(rows), height)))
-        )
-        dual = centers.coefficients[0].T
-
-        def distances(group: tuple[int, Span]) -> Array:
-            numbers = rows[slice(*group[1])]
-            out = self._buffer("looked at", len(numbers))
-            b, norms = coordinates(group[0], numbers, out)
-            products = (
-                dense(b @ dual) if sparse.issparse(b) else b.astype(dual.dtype) @ dual
-            )
-            return np.reshape(norms, (-1, 1)) - 2.0 * products
-
-        m, k = dual.shape
-        none = np.empty((0, k))
-        width = k if stored else k + self.rows.n_features
-        work = len(rows) * m * width / max(len(groups), 1)
-        if not (stored or self.rows.in_memory):
-            work = np.inf  # threads should not be far apart in a file
-        return np.concatenate([none, *self.workers.map(distances, groups, work)])
 
     def update(self, assignment: Assignment, centers: Centers) -> Centers:
         """Return the centroids; an empty cluster takes over one of the costliest rows.
@@ -499,10 +323,3 @@ class BlockEngine(BlockCoordinates):
         )
         squared_norms = np.einsum("rkj,rkj->rk", means, coefficients)
         return Centers(coefficients, squared_norms, means)
-
-
-def _joined(parts: list[Any]) -> Any:
-    """Return arrays, one below the other; a number stands for all of its kind."""
-    if len(parts) == 1 or isinstance(parts[0], float):
-        return parts[0]
-    return np.concatenate(parts)

@@ -12,7 +12,7 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 
 from sketchmeans.assign import unpacked
-from sketchmeans.blocks import BlockEngine, Look
+from sketchmeans.blocks import BlockEngine
 from sketchmeans.bounds import Steps
 from sketchmeans.coordinates import STORE_FEATURES
 from sketchmeans.distributed import parts
@@ -30,6 +30,7 @@ from sketchmeans.distributed.running import (
 from sketchmeans.distributed.table import Partition
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Assignment, Centers
+from sketchmeans.looks import Look
 from sketchmeans.spaces import LandmarkSpace
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.blocks import BlockEngine, Look
+from sketchmeans.blocks import BlockEngine
 from sketchmeans.bounds import RowBounds, Steps
 from sketchmeans.distributed.table import as_block, as_declared
 from sketchmeans.kernels import Kernel
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers
+from sketchmeans.looks import Look
 from sketchmeans.parallel import Workers, process_buffers
 from sketchmeans.rows import Block, Rows, by_block, spans
 from sketchmeans.spaces import LandmarkSpace
