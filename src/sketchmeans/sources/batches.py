@@ -148,19 +148,22 @@ class ForwardBatches(ABC):
         """
 
     def help(self, stream: Iterator[tuple[Batch, int]]) -> None:
-        """Share in the work of a thread that takes the next batch of a stream."""
+        """Share in the work of a thread that is taking a batch of a stream."""
         return  # most streams are decoded in one piece
 
     def at(self, row: int) -> tuple[int, Batch, int]:
         found = self._find(row)
         if found is None:
-            stream = self._advanced
-            if stream is not None:
-                self.help(stream)
+            self._lend_a_hand()
             with self._advancing:
                 while (found := self._find(row)) is None:
                     self._advance(row)
         return found
+
+    def _lend_a_hand(self) -> None:
+        stream = self._advanced
+        if stream is not None:
+            self.help(stream)
 
     def passed(self, start: int, stop: int) -> None:
         """Drop what was read; have the next batch ready, unless a thread sees to it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,8 @@ from sketchmeans.sources.tables import (
     numbers_of,
 )
 
-#: Bytes of a column chunk that are read together with the header of a page.  The page
-#: itself is read to where it is unpacked, without a copy of these.
+#: Bytes of a column chunk that are read together with the header of a page: few, as
+#: they are copied once more than the rest of the page.
 _BUFFER_BYTES = 2**12
 #: Most bytes that decoding a column takes: a dictionary, and a page before and after
 #: it is unpacked, each of a megabyte unless the writer was told otherwise.
@@ -108,6 +108,7 @@ class _Decoded:
         height: int,
     ) -> None:
         self._path, self._columns, self._row = path, columns, row
+        self._number = 0  # of the next batch
         n_lanes = min(_MOST_LANES, len(columns.names))
         self._lanes = [
             _Lane(
@@ -123,13 +124,16 @@ class _Decoded:
 
     def __next__(self) -> tuple[Any, int]:
         for lane in self._lanes:
-            lane.decode(wait=False)
-        try:
-            parts = [lane.take() for lane in self._lanes]
-        except (pa.ArrowException, OSError) as error:
-            raise ValueError(
-                f"{self._path} is damaged at row {self._row}: {error}"
-            ) from None
+            lane.decode(self._number, wait=False)
+        parts = [lane.take(self._number) for lane in self._lanes]
+        self._number += 1
+        wrong = [part for part in parts if isinstance(part, _Wrong)]
+        if wrong:
+            raise self._error(wrong[0])
+        if all(part is None for part in parts):
+            raise StopIteration
+        if len({0 if part is None else part.num_rows for part in parts}) > 1:
+            raise self._error(_Wrong("is damaged", "columns differ in length"))
         batch = pa.RecordBatch.from_arrays(
             [column for part in parts for column in part.columns],
             names=[name for part in parts for name in part.schema.names],
@@ -137,38 +141,54 @@ class _Decoded:
         first, self._row = self._row, self._row + batch.num_rows
         return numbers_of(batch, self._path, self._columns, first), batch.num_rows
 
+    def _error(self, wrong: _Wrong) -> ValueError:
+        return ValueError(f"{self._path} {wrong.what} at row {self._row}: {wrong.why}")
+
     def help(self) -> None:
-        """Decode what no other thread is decoding of the next batch."""
+        """Decode what no other thread is decoding of the batch that is being taken."""
+        number = self._number
         for lane in reversed(self._lanes):  # the others begin at the front
-            lane.decode(wait=False)
+            lane.decode(number, wait=False)
+
+
+class _Wrong(NamedTuple):
+    """Why there is no batch."""
+
+    what: str
+    why: str
+
+
+_LOST = _Wrong("could not be read", "another thread stopped while it decoded columns")
 
 
 class _Lane:
-    """Some of the columns, whose next batch is decoded by whoever comes first."""
+    """Some of the columns, of which a batch is decoded by whoever comes first."""
 
     def __init__(self, batches: Iterator[Any]) -> None:
         self._batches = batches
         self._decoding = threading.Lock()
-        self._outcome: Any = None  # the next batch, or why there is none
+        self._number = 0  # of the batch that is decoded next
+        self._outcome: Any = None  # the last batch, None at the end, or what went wrong
 
-    def decode(self, wait: bool) -> None:
-        """Decode the next batch; if another thread is at it, wait for it or go away."""
+    def decode(self, number: int, wait: bool) -> None:
+        """Decode a batch; if another thread is at it, wait for it or go away."""
         if not self._decoding.acquire(blocking=wait):
             return
         try:
-            if self._outcome is None:
-                self._outcome = next(self._batches)
-        except Exception as error:  # for the thread that takes the batch
-            self._outcome = error
+            if number == self._number:
+                self._number += 1
+                # So it stays if this thread is interrupted: the batch is lost then.
+                self._outcome = _LOST
+                self._outcome = next(self._batches, None)
+        except (pa.ArrowException, OSError) as error:
+            self._outcome = _Wrong("is damaged", str(error))
         finally:
             self._decoding.release()
 
-    def take(self) -> Any:
-        """Return the next batch."""
-        self.decode(wait=True)
+    def take(self, number: int) -> Any:
+        """Return a batch, None if there are no more, or what went wrong."""
+        self.decode(number, wait=True)
         outcome, self._outcome = self._outcome, None
-        if isinstance(outcome, Exception):
-            raise outcome
         return outcome
 
 

@@ -17,12 +17,14 @@ from sketchmeans.sources.batches import Batch, DenseBatches, Selection
 #: What pyarrow's libraries take when they are first used.
 ARROW_MEMORY = 24 * 10**6
 
-#: Most rows, and most bytes, that are copied together: no fewer than a block has.
+#: Most rows, and most bytes, that are copied together: a block, unless it is very wide.
 _TILE_ROWS = 4096
 _TILE_BYTES = 8 * 2**20
-#: Bytes of a column that are copied besides.  Blocks often have a power of two of rows,
-#: and columns that lie so far apart would drive each other out of the cache.
+#: Bytes of a column that are copied besides, where they are few beside the others.
+#: Blocks often have a power of two of rows, and columns that lie so far apart would
+#: drive each other out of the cache.
 _APART_BYTES = 64
+_APART_SHARE = 1 / 8
 
 #: Arrow's numbers as NumPy's.  Its own `to_pandas_dtype`, `to_numpy` and
 #: `pandas_metadata` import pandas, which takes longer than many a fit.
@@ -60,16 +62,17 @@ class TableSource(DenseBatches):
         self.dtype = columns.dtype
         self.feature_names = columns.names
         self._tile = max(min(_TILE_ROWS, _TILE_BYTES // columns.row_bytes), 1)
-        self.thread_memory = self._tile * columns.row_bytes
+        apart = _APART_BYTES // columns.dtype.itemsize
+        self._apart = apart if apart <= _APART_SHARE * self._tile else 0
+        self.thread_memory = (self._tile + self._apart) * columns.row_bytes
 
     def _copy(self, batch: Batch, rows: Selection, out: Array) -> None:
         if isinstance(batch, np.ndarray):
             out[...] = batch[rows]
         elif isinstance(rows, slice):
-            apart = _APART_BYTES // self.dtype.itemsize
             for start in range(0, len(out), self._tile):
                 tile = out[start : start + self._tile]
-                part = batch.slice(rows.start + start, len(tile) + apart)
+                part = batch.slice(rows.start + start, len(tile) + self._apart)
                 tile[...] = _matrix(part)[: len(tile)]
         else:
             out[...] = _matrix(batch.take(pa.array(rows)))
