@@ -25,6 +25,7 @@ class PlainSpace:
 
     constant_norm = None
     storable = True
+    is_euclidean = True
 
     def __init__(self, n_features, dtype=np.float64, height=8):
         self.dtype = np.dtype(dtype)
@@ -136,19 +137,20 @@ def test_a_block_is_assigned_as_by_loops(dtype, weights, restarts, k, constant):
     norms = 1.0 if constant else (X.astype(float) ** 2).sum(axis=1)
     found = assign_block(X, norms, weights, table)
     near = roundings(dtype)
-    total = norms * np.ones(13) @ (np.ones(13) if weights is None else weights)
-    np.testing.assert_allclose(found.norms, total, rtol=1e-12)
+    total = 13.0 if weights is None else weights.sum()
     for r in range(restarts):
-        labels, distances, sums, counts, _ = naive_pass(X, points[r], weights)
+        labels, distances, sums, counts, cost = naive_pass(X, points[r], weights)
+        np.testing.assert_allclose(found.costs[r], cost * total, **near)
         part = slice(r * k, (r + 1) * k)
-        np.testing.assert_array_equal(found.labels[:, r], labels)
+        np.testing.assert_array_equal(found.nearest.labels[:, r], labels)
         np.testing.assert_allclose(found.sums[part], sums, **near)
         np.testing.assert_allclose(found.counts[part], counts, rtol=1e-12)
         if restarts == 1:
             ordered = np.sort(distances, axis=1)
-            np.testing.assert_allclose(found.nearest[0], ordered[:, 0], **near)
+            own = found.nearest.distances[:, 0]
+            np.testing.assert_allclose(own, ordered[:, 0], **near)
             second = ordered[:, 1] if k > 1 else np.full(13, np.inf)
-            np.testing.assert_allclose(found.nearest[1], second, **near)
+            np.testing.assert_allclose(found.nearest.second, second, **near)
 
 
 # --- one pass -------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def test_a_rough_space_has_landmarks_enough(X, workers, m, k, rank, size):
 
 
 def test_input_space_is_never_rough(X, workers):
-    assert InputSpace(Rows(X, workers), 2).rough(2) is None
+    assert InputSpace.of(Rows(X, workers), 2).rough(2) is None
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
@@ -162,7 +162,7 @@ def test_blocks_looked_at_together_have_the_bits_of_each_alone(
                 sparse.csr_array(X) if kind == "sparse" else X, workers, weights
             )
             if kind in ("input", "sparse"):
-                space = InputSpace(rows, 4)
+                space = InputSpace.of(rows, 4)
             else:
                 name = "rbf" if kind == "landmarks" else "polynomial"
                 space = _space(X, workers, 150, name)

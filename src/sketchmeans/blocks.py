@@ -16,9 +16,13 @@ from sketchmeans.assign import (
     packed,
     unpacked,
 )
-from sketchmeans.bounds import Bounds, RowBounds
+from sketchmeans.bounds import Bounds, RowBounds, Totals
 from sketchmeans.coordinates import Span
-from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.linalg import (
+    CANCELLATION_ROUNDINGS,
+    ZERO_DISTANCE_ROUNDINGS,
+    Array,
+)
 from sketchmeans.lloyd import Assignment, Centers, nearest_members
 from sketchmeans.looks import BlockLooks, Look
 from sketchmeans.rows import Rows
@@ -53,16 +57,12 @@ class BlockEngine(BlockLooks):
 
     def state(self) -> dict[str, Array]:
         """Return what is kept from pass to pass."""
-        if self._bounds is None:
-            return {}
-        return {"norm_total": np.array(self._norm_total), **self._bounds.to_arrays()}
+        return {} if self._bounds is None else self._bounds.to_arrays()
 
     def restore(self, state: dict[str, Array]) -> None:
         """Take up what `state` returned."""
         if state:
-            arrays = dict(state)
-            self._norm_total = float(arrays.pop("norm_total"))
-            self._bounds = Bounds.from_arrays(arrays)
+            self._bounds = Bounds.from_arrays(state)
 
     def assign(self, centers: Centers) -> Assignment:
         """Return every row's nearest centre, in at most one pass over the rows.
@@ -74,17 +74,19 @@ class BlockEngine(BlockLooks):
             active = self._bounds.follow(centers)
             look = Look.at(len(active), len(self.rows), self.rows.n_features)
             if look is not Look.ALL:
-                return self._reassign(self._bounds, active, look)
+                found = self._reassign(self._bounds, active, look)
+                if found.costs[0] > 0.0:
+                    return found
         return self._assign_all(centers)
 
     def _assign_all(self, centers: Centers) -> Assignment:
         found = self.sweep(centers)
-        sums, counts, self._norm_total = unpacked(
-            found.terms.total(), centers.coefficients.shape
-        )
+        sums, counts, costs = unpacked(found.terms.total(), centers.coefficients.shape)
         if found.bounds is not None:
-            self._bounds = Bounds.after(centers, found.bounds, sums[0])
-        return self._assignment(found.labels, sums, counts, centers)
+            self._bounds = Bounds.after(
+                centers, found.bounds, Totals(sums[0], counts[0], costs)
+            )
+        return Assignment(found.labels, costs / self.rows.total_weight, sums, counts)
 
     def sweep(self, centers: Centers, first: int = 0) -> Sweep:
         """Return what a full pass finds; its blocks are numbered from `first`."""
@@ -106,30 +108,26 @@ class BlockEngine(BlockLooks):
         found = self.workers.map(assign, self._spans, work)
         for number, block in enumerate(found, first):
             start, stop = self._spans[number - first]
-            labels[start:stop] = block.labels
-            terms.add(number, packed(block.sums, block.counts, block.norms))
+            labels[start:stop] = block.nearest.labels
+            terms.add(number, packed(block.sums, block.counts, block.costs))
             if lone:
-                nearest[:, start:stop] = block.nearest
+                nearest[0, start:stop] = block.nearest.distances[:, 0]
+                nearest[1, start:stop] = block.nearest.second
         bounds = RowBounds.at(labels[:, 0], nearest) if lone else None
         return Sweep(labels, bounds, terms)
 
     def _reassign(self, bounds: Bounds, active: Array, look: Look) -> Assignment:
         """Return the assignment when only the active rows can have changed theirs."""
-        labels, terms = self.look_again(bounds, active, bounds.centers, look)
-        change, counts, _ = unpacked(terms.total(), bounds.centers.coefficients.shape)
-        bounds.labels, bounds.sums = labels, bounds.sums + change[0]
-        return self._assignment(
-            labels[:, None], bounds.sums[None], counts, bounds.centers
+        bounds.labels, terms = self.look_again(bounds, active, bounds.centers, look)
+        shape = bounds.centers.coefficients.shape
+        bounds.totals = bounds.totals.changed(*unpacked(terms.total(), shape))
+        totals = bounds.totals
+        return Assignment(
+            bounds.labels[:, None],
+            totals.cost / self.rows.total_weight,
+            totals.sums[None],
+            totals.counts[None],
         )
-
-    def _assignment(
-        self, labels: Array, sums: Array, counts: Array, centers: Centers
-    ) -> Assignment:
-        """Add the costs ``Σ_x ‖φ(x)‖² + Σ_j (n_j ‖c_j‖² − 2 α_jᵀ Σ_{x in j} b_x)``."""
-        inside = counts * centers.squared_norms
-        inside -= 2.0 * np.einsum("rkj,rkj->rk", sums, centers.coefficients)
-        costs = (self._norm_total + inside.sum(axis=1)) / self.rows.total_weight
-        return Assignment(labels, costs, sums, counts)
 
     def exemplars(self, centers: Centers, labels: Array) -> Array:
         """Return each cluster's row that is nearest to its centre."""
@@ -169,21 +167,14 @@ class BlockEngine(BlockLooks):
         candidates = self._costliest(labels, centers, 64 + 4 * len(empty))
         weights = self.rows.weights
         b = self.coordinates_of(candidates)
-        # The part of φ(x) outside the span no centre can reach: leave it out.
-        lengths = np.einsum("ij,ji->i", b, self.space.coefficients(b))
         own = labels[candidates]
-        distances = (
-            lengths
-            - 2.0 * np.einsum("ij,ij->i", b, centers.coefficients[0, own])
-            + centers.squared_norms[0, own]
-        )
-        noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(self.space.dtype).eps
+        distances, noise = self._reachable(b, centers, own)
         mass = np.ones(len(candidates)) if weights is None else weights[candidates]
         for i in np.argsort(-mass * distances, kind="stable"):
             if not empty:
                 break
             source = own[i]
-            if distances[i] <= noise * abs(lengths[i]) or counts[source] <= mass[i]:
+            if distances[i] <= noise[i] or counts[source] <= mass[i]:
                 continue
             target = empty.pop(0)
             sums[source] -= mass[i] * b[i]
@@ -191,20 +182,34 @@ class BlockEngine(BlockLooks):
             sums[target] = mass[i] * b[i]
             counts[target] = mass[i]
 
+    def _reachable(self, b: Array, centers: Centers, own: Array) -> tuple[Array, Array]:
+        """Return squared distances of rows to their own centres, and what is rounding.
+
+        The part of φ(x) outside the span no centre can reach: it is left out.
+        """
+        eps = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(self.space.dtype).eps)
+        projected = self.space.coefficients(b)
+        lengths = np.einsum("ij,ji->i", b, projected)
+        if self.space.is_euclidean:
+            gap = projected.T - centers.coefficients[0, own]
+            return np.einsum("ij,ij->i", gap, gap), eps**2 * lengths
+        products = np.einsum("ij,ij->i", b, centers.coefficients[0, own])
+        distances = lengths - 2.0 * products + centers.squared_norms[0, own]
+        return distances, eps * np.abs(lengths)
+
     def _costliest(self, labels: Array, centers: Centers, size: int) -> Array:
         """Return the rows with the largest weighted distance to their own centre."""
         return np.argsort(-self.own_costs(labels, centers), kind="stable")[:size]
 
     def own_costs(self, labels: Array, centers: Centers) -> Array:
         """Return the weighted squared distances of rows to their own centres."""
-        costs = np.concatenate(
-            [
-                distances[np.arange(len(distances)), labels[slice(*span)]]
-                for span, distances in zip(
-                    self._spans, self.distances(centers), strict=True
-                )
-            ]
-        ).astype(np.float64)
+        table = self._table(centers)
+
+        def measure(span: Span) -> Array:
+            b, norms = self.coordinates(span), self._norms(span)
+            return table.own_distances(b, norms, labels[slice(*span)])
+
+        costs = np.concatenate(list(self.workers.map(measure, self._spans)))
         if self.rows.weights is not None:
             costs *= self.rows.weights
         return costs
@@ -214,7 +219,10 @@ class BlockEngine(BlockLooks):
         table = self._table(centers)
 
         def nearest(span: Span) -> Array:
-            return table.nearest(table.scores(self.coordinates(span)))[0][:, 0]
+            b = self.coordinates(span)
+            if self.space.is_euclidean:
+                return table.assign(b, self._norms(span)).labels[:, 0]
+            return table.nearest(table.scores(b))[0][:, 0]
 
         labels = np.empty(len(self.rows), dtype=np.int32)
         for span, block in zip(
@@ -231,13 +239,10 @@ class BlockEngine(BlockLooks):
     def distances(self, centers: Centers) -> Iterator[Array]:
         """Yield the squared distances to all centres, block after block."""
         table = self._table(centers)
-
-        def measure(span: Span) -> Array:
-            scores = table.scores(self.coordinates(span))[:, : table.n_centers]
-            norms = np.broadcast_to(self._norms(span), len(scores))
-            return np.maximum(scores + norms[:, None], 0.0)
-
-        return self.workers.map(measure, self._spans)
+        return self.workers.map(
+            lambda span: table.distances(self.coordinates(span), self._norms(span)),
+            self._spans,
+        )
 
     def total_cost(self, centers: Centers) -> float:
         """Return the weighted sum of the squared distances to the nearest centre."""
@@ -245,12 +250,17 @@ class BlockEngine(BlockLooks):
 
     def cost_terms(self, centers: Centers, first: int = 0) -> TreeSum:
         """Return the same in terms for blocks, numbered from `first`."""
+        table = self._table(centers)
+
+        def measure(span: Span) -> Array:
+            found = table.assign(self.coordinates(span), self._norms(span))
+            nearest = found.distances[:, 0].astype(np.float64)
+            weights = self.rows.block_weights(*span)
+            return np.asarray(nearest.sum() if weights is None else weights @ nearest)
+
         terms = TreeSum()
-        for number, distances in enumerate(self.distances(centers), first):
-            nearest = distances.min(axis=1).astype(np.float64)
-            weights = self.rows.block_weights(*self._spans[number - first])
-            total = nearest.sum() if weights is None else weights @ nearest
-            terms.add(number, np.asarray(total))
+        for number, term in enumerate(self.workers.map(measure, self._spans), first):
+            terms.add(number, term)
         return terms
 
     def centers_at(self, indices: Array) -> Centers:
@@ -268,7 +278,14 @@ class BlockEngine(BlockLooks):
     def partitions(self, labels: Array, k: int) -> tuple[Assignment, Centers]:
         """Return the same for several partitions (n, R), in one pass over the rows."""
         terms = self.partition_terms(labels, k)
-        return self.finished_partition(labels, terms, k)
+        found, centers = self.finished_partition(labels, terms, k)
+        # Where a cost is a small difference of large sums, rows are looked at again.
+        norms = terms.total()[-1] / self.rows.total_weight
+        share = CANCELLATION_ROUNDINGS * float(np.finfo(self.space.dtype).eps)
+        for restart in np.flatnonzero(found.costs < share * norms).tolist():
+            own = self.own_costs(labels[:, restart], centers.select([restart]))
+            found.costs[restart] = own.sum() / self.rows.total_weight
+        return found, centers
 
     def partition_terms(self, labels: Array, k: int, first: int = 0) -> TreeSum:
         """Return the sums over the clusters of partitions (n, R), as `sweep` does."""
@@ -304,14 +321,18 @@ class BlockEngine(BlockLooks):
         """Return the assignment and the centroids that belong to these sums."""
         vector, m = terms.total(), self.space.n_coordinates
         shape = (len(vector) // (k * (m + 1)), k, m)
-        sums, counts, self._norm_total = unpacked(vector, shape)
+        sums, counts, norms = unpacked(vector, shape)
         means = np.repeat(
             sums.sum(axis=1, keepdims=True) / self.rows.total_weight, k, axis=1
         )
         full = counts > 0.0
         means[full] = sums[full] / counts[full][:, None]
         centers = self.centers_of_means(means)
-        return self._assignment(labels, sums, counts, centers), centers
+        # Σ_x ‖φ(x)‖² + Σ_j (n_j ‖c_j‖² − 2 α_jᵀ Σ_{x in j} b_x)
+        inside = counts * centers.squared_norms
+        inside -= 2.0 * np.einsum("rkj,rkj->rk", sums, centers.coefficients)
+        costs = np.maximum(norms + inside.sum(axis=1), 0.0) / self.rows.total_weight
+        return Assignment(labels, costs, sums, counts), centers
 
     def centers_of_means(self, means: Array) -> Centers:
         """Return the centroids with these mean coordinates (restarts, k, m)."""

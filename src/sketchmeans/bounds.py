@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -142,6 +143,42 @@ class RowBounds:
             yield slice(start, start + _PART)
 
 
+@dataclass(frozen=True)
+class Totals:
+    """Sums over all rows of one restart.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (k, m)
+        Weighted sums of the coordinates of each cluster's rows.
+    counts : ndarray of shape (k,)
+        Weight of each cluster.
+    cost : ndarray of shape (1,)
+        Weighted sum of the squared distances of rows to the centres of their clusters.
+    """
+
+    sums: Array
+    counts: Array
+    cost: Array
+
+    def moved(self, before: Centers, after: Centers) -> Totals:
+        """Return the sums when centres have moved, and the clusters have not.
+
+        The cost of a cluster changes by ``n ‖δ‖² − 2 ⟨Σ_x φ(x) − n c, δ⟩``, δ the step
+        of its centre: no difference of large numbers, as costs themselves are.
+        """
+        step = after.coefficients[0] - before.coefficients[0]
+        gap = after.means[0] - before.means[0]
+        off = self.sums - self.counts[:, None] * before.means[0]
+        change = self.counts @ np.einsum("kj,kj->k", gap, step)
+        change -= 2.0 * np.einsum("kj,kj->", off, step)
+        return Totals(self.sums, self.counts, self.cost + change)
+
+    def changed(self, sums: Array, counts: Array, gain: Array) -> Totals:
+        """Return the sums after rows have changed cluster."""
+        return Totals(self.sums + sums[0], counts[0], self.cost - gain)
+
+
 @dataclass
 class Bounds(RowBounds):
     """What is known of one restart, kept up to date from pass to pass.
@@ -150,56 +187,58 @@ class Bounds(RowBounds):
     ----------
     centers : Centers
         The centres that the bounds are for.
-    sums : ndarray of shape (k, m)
-        Weighted sums of the coordinates of each cluster's rows.
+    totals : Totals
     drift : ndarray of shape (k,)
         How far each centre has moved since all bounds were distances.
     """
 
     centers: Centers
-    sums: Array
+    totals: Totals
     drift: Array
 
     @classmethod
-    def after(cls, centers: Centers, rows: RowBounds, sums: Array) -> Bounds:
+    def after(cls, centers: Centers, rows: RowBounds, totals: Totals) -> Bounds:
         """Return the bounds after a full pass."""
-        drift = np.zeros(len(sums))
-        return cls(rows.labels, rows.upper, rows.lower, centers, sums, drift)
+        drift = np.zeros(len(totals.counts))
+        return cls(rows.labels, rows.upper, rows.lower, centers, totals, drift)
 
     def to_arrays(self) -> dict[str, Array]:
         """Return everything as arrays by name."""
-        own = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name != "centers"
+        parts: dict[str, Any] = {
+            "": self,
+            "center_": self.centers,
+            "total_": self.totals,
         }
-        centers = {
-            f"center_{f.name}": getattr(self.centers, f.name)
-            for f in fields(self.centers)
+        return {
+            prefix + field.name: getattr(part, field.name)
+            for prefix, part in parts.items()
+            for field in fields(part)
+            if field.name not in ("centers", "totals")
         }
-        return own | centers
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array]) -> Bounds:
         """Return the bounds whose arrays these are."""
-        centers = {
-            name.removeprefix("center_"): value
-            for name, value in arrays.items()
-            if name.startswith("center_")
-        }
-        own = {n: v for n, v in arrays.items() if not n.startswith("center_")}
-        return cls(centers=Centers(**centers), **own)
+        centers = Centers(**_with_prefix(arrays, "center_", Centers))
+        totals = Totals(**_with_prefix(arrays, "total_", Totals))
+        own = {name: arrays[name] for name in ("labels", "upper", "lower", "drift")}
+        return cls(centers=centers, totals=totals, **own)
 
     def follow(self, centers: Centers) -> Array:
         """Loosen the bounds for new centres; return the rows that may change label."""
         steps = Steps.between(self.centers, centers)
+        self.totals = self.totals.moved(self.centers, centers)
         self.centers = centers
         self.drift += steps.moved
         return self.loosen(steps)
 
 
+def _with_prefix(arrays: dict[str, Array], prefix: str, kind: Any) -> dict[str, Array]:
+    return {field.name: arrays[prefix + field.name] for field in fields(kind)}
+
+
 def _movements(before: Centers, after: Centers) -> Array:
     """Return the distance between old and new centres of one restart."""
-    cross = np.einsum("kj,kj->k", after.means[0], before.coefficients[0])
-    squared = after.squared_norms[0] - 2.0 * cross + before.squared_norms[0]
-    return np.sqrt(np.maximum(squared, 0.0))
+    gap = after.means[0] - before.means[0]
+    step = after.coefficients[0] - before.coefficients[0]
+    return np.sqrt(np.maximum(np.einsum("kj,kj->k", gap, step), 0.0))

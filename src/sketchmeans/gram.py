@@ -7,25 +7,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchmeans.kernels import Kernel
+from sketchmeans.kernels import FromDistances, Kernel
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Assignment, nearest_members
 from sketchmeans.parallel import Workers
-from sketchmeans.rows import Rows, block_height, spans
+from sketchmeans.rows import Block, Rows, block_height, spans
 
 Span = tuple[int, int]
 
 #: Tiles of the Gram matrix have this many rows and columns.
 _TILE = 1024
 
+#: Sums of clusters that shrink to less than this share are added up anew.
+_TIGHTER = 1e-3
+
 
 def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
     """Return ``k(X, X)`` in the float type of the rows.
 
-    Only the tiles on and above the diagonal are computed; each is mirrored, so the
-    matrix is exactly symmetric and costs half the arithmetic.
+    Where the kernel has precise distances, the matrix is that of `FromDistances`: the
+    same for means of rows.  Only the tiles on and above the diagonal are computed; each
+    is mirrored, so the matrix is exactly symmetric and costs half the arithmetic.
     """
     n = len(rows)
+    if has_distances(kernel, rows.block(0, 1)):
+        kernel = FromDistances(kernel)
     K = np.empty((n, n), dtype=rows.dtype)
     edges = spans(n, min(_TILE, block_height(rows.n_features, _TILE)))
 
@@ -44,6 +50,11 @@ def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
             pass
     np.fill_diagonal(K, kernel.diagonal(rows.block(0, n)))
     return K
+
+
+def has_distances(kernel: Kernel, Z: Block) -> bool:
+    """Say whether a kernel computes distances to points, without its values."""
+    return kernel.squared_distances(Z, np.float64) is not None
 
 
 @dataclass(frozen=True)
@@ -205,9 +216,12 @@ class GramEngine:
         rows = np.arange(len(labels))
         own = self.distances(centers.select([restart]))[rows, 0, labels]
         left = counts.copy()
+        # Rows that are equal to all others of their cluster are at no distance.
+        means = centers.sums[rows, restart, labels] / centers.counts[restart, labels]
         noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(self.K.dtype).eps
+        zero = noise * (np.abs(self.diagonal) + np.abs(means))
         for i in np.argsort(-self.weights * own, kind="stable"):
-            if not empty or own[i] <= noise * abs(self.diagonal[i]):
+            if not empty or own[i] <= zero[i]:
                 break
             if self.weights[i] > 0.0 and left[labels[i]] > self.weights[i]:
                 left[labels[i]] -= self.weights[i]
@@ -221,24 +235,39 @@ class GramEngine:
             old, new = centers.labels[:, restart], labels[:, restart]
             total = np.bincount(new, self.weights, minlength=self.k)
             full = total > 0.0
-            changed = np.flatnonzero(old != new)
-            before = np.bincount(old + 1, self.weights, minlength=self.k + 1)
-            if 2 * len(changed) > len(new) or before[0] or not before[1:].all():
-                # Most rows moved, or a centre stands for no rows: start afresh.
-                changed, old = np.arange(len(new)), np.full_like(new, -1)
-                sums[:, restart, full] = 0.0
-            self._add(sums[:, restart], changed, old[changed], new[changed], full)
+            lengths = self._follow(sums[:, restart], old, new, total)
+            if not self._keeps_digits(squared_norms[restart], lengths, full):
+                nowhere = np.full_like(new, -1)
+                lengths = self._follow(sums[:, restart], nowhere, new, total)
+            squared_norms[restart, full] = lengths[full]
             counts[restart, full] = total[full]
-            rows = np.arange(len(new))
             coefficients[:, restart, full] = 0.0
-            member = rows[full[new]]
+            member = np.flatnonzero(full[new])
             coefficients[member, restart, new[member]] = (
                 self.weights[member] / counts[restart, new[member]]
             )
-            inside = sums[rows, restart, new]
-            within = np.bincount(new, self.weights * inside, minlength=self.k)
-            squared_norms[restart, full] = within[full] / total[full] ** 2
         return GramCenters(coefficients, sums, counts, squared_norms, labels)
+
+    def _follow(self, sums: Array, old: Array, new: Array, total: Array) -> Array:
+        """Bring the cluster sums up to date, in place; return ``‖c‖²``."""
+        full = total > 0.0
+        changed = np.flatnonzero(old != new)
+        before = np.bincount(old + 1, self.weights, minlength=self.k + 1)
+        if 2 * len(changed) > len(new) or before[0] or not before[1:].all():
+            # Most rows moved, or a centre stands for no rows: start afresh.
+            changed, old = np.arange(len(new)), np.full_like(new, -1)
+            sums[:, full] = 0.0
+        self._add(sums, changed, old[changed], new[changed], full)
+        inside = sums[np.arange(len(new)), new]
+        within = np.bincount(new, self.weights * inside, minlength=self.k)
+        return np.divide(within, total**2, out=np.zeros(self.k), where=full)
+
+    def _keeps_digits(self, before: Array, after: Array, full: Array) -> bool:
+        """Say whether no cluster has become so much tighter that its sums are noise.
+
+        What far rows added and took away again leaves its rounding behind.
+        """
+        return bool((np.abs(after) >= _TIGHTER * np.abs(before))[full].all())
 
     def _add(
         self, sums: Array, changed: Array, old: Array, new: Array, full: Array

@@ -24,6 +24,10 @@ TIE_TOLERANCE = 1e-9
 #: Squared distances below this many roundings of the kernel's scale count as zero.
 ZERO_DISTANCE_ROUNDINGS = 32.0
 
+#: Squared distances below this many roundings of the squared norms whose difference
+#: they are have lost too many digits, and are computed in another way.
+CANCELLATION_ROUNDINGS = 2048.0
+
 #: A given kernel matrix may differ from its mirror image by this share of its scale.
 SYMMETRY_TOLERANCE = 1e-4
 

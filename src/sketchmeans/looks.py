@@ -7,9 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from sketchmeans.assign import Table, dense, moved_sums, packed
+from sketchmeans.assign import Table, moved_sums, packed
 from sketchmeans.bounds import RowBounds
 from sketchmeans.bundles import Bundle, bundled
 from sketchmeans.coordinates import STORE_FEATURES, BlockCoordinates, Span
@@ -50,7 +49,12 @@ class BlockLooks(BlockCoordinates):
     """Looks at some of the rows of a source; see `BlockCoordinates`."""
 
     def _table(self, centers: Centers) -> Table:
-        return Table(centers, self.space.dtype, self.space.height)
+        return Table(
+            centers,
+            self.space.dtype,
+            self.space.height,
+            is_euclidean=self.space.is_euclidean,
+        )
 
     def look_again(
         self,
@@ -72,10 +76,11 @@ class BlockLooks(BlockCoordinates):
         if look is Look.PICKED:
             coordinates, buffer = self._picked, "looked at"
 
-        def reassign(bundle: Bundle) -> tuple[Array, Array, Array, Array]:
+        def reassign(bundle: Bundle) -> tuple[Array, Array, Array, Array, Array]:
             indices = active[bundle.span]
             if not len(indices):
-                return indices, np.empty((2, 0)), indices, np.empty((0, m))
+                none = np.empty((0, m))
+                return indices, np.empty((2, 0)), indices, none, np.zeros(len(bundle))
             out = self._buffer(buffer, len(indices))
             found = [
                 coordinates(number, active[place], out[inside])
@@ -83,10 +88,10 @@ class BlockLooks(BlockCoordinates):
             ]
             b = found[0][0] if len(found) == 1 else out
             scores = _joined([table.scores(part) for part, _ in found])
-            labels, closest = table.nearest(scores)
-            nearest = np.stack([closest[:, 0], table.second(scores, labels)])
-            nearest += _joined([norms for _, norms in found])
-            new, old = labels[:, 0], bounds.labels[indices]
+            norms = _joined([norms for _, norms in found])
+            assigned = table.assign(b, norms, scores)
+            nearest = np.stack([assigned.distances[:, 0], assigned.second])
+            new, old = assigned.labels[:, 0], bounds.labels[indices]
             moved = np.flatnonzero(new != old)
             mass = np.ones(len(moved)) if weights is None else weights[indices[moved]]
             # Each block has sums of its own, as if it were looked at alone.
@@ -96,7 +101,9 @@ class BlockLooks(BlockCoordinates):
             )
             into, out_of = places.reshape(2, -1)
             sums = moved_sums(b[moved], mass, into, out_of, len(changed))
-            return new, nearest, changed, sums
+            gains = mass * table.gains(b[moved], old[moved], new[moved])
+            gains = np.bincount(block // k, gains, minlength=len(bundle))
+            return new, nearest, changed, sums, gains
 
         labels = bounds.labels.copy()
         is_near = self._at_hand if look is Look.PICKED else self.rows.in_memory
@@ -111,7 +118,7 @@ class BlockLooks(BlockCoordinates):
         width = k + (0 if look is Look.PICKED else self.rows.n_features)
         work = len(active) * m * width / len(bundles)
         terms = TreeSum()
-        for bundle, (new, nearest, changed, sums) in zip(
+        for bundle, (new, nearest, changed, sums, gains) in zip(
             bundles,
             self.workers.map(reassign, bundles, work if is_near else np.inf),
             strict=True,
@@ -127,7 +134,7 @@ class BlockLooks(BlockCoordinates):
                 start, stop = self._spans[number]
                 mass = self.rows.block_weights(start, stop)
                 counts = cluster_weights(labels[start:stop], mass, k)
-                terms.add(first + number, packed(change, counts, 0.0))
+                terms.add(first + number, packed(change, counts, gains[i]))
         return labels, terms
 
     def _most_blocks(self) -> int:
@@ -144,24 +151,23 @@ class BlockLooks(BlockCoordinates):
     def candidate_distances(
         self, bounds: RowBounds, drift: Array, centers: Centers, labels: Array
     ) -> tuple[Array, Array]:
-        """Return rows that may be nearest to their centre, and ``‖φ(x) − c‖² − ‖c‖²``.
+        """Return rows that may be nearest to their centre, and ``‖φ(x) − c‖²``.
 
         The clusters' nearest rows are among them.
         """
         likely = bounds.likely_exemplars(labels, self.rows.weights, len(drift))
         own = labels[likely]
-        reached = self._shifted_distances(likely, centers)[np.arange(len(own)), own]
-        reached += centers.squared_norms[0, own]
+        reached = self._squared_distances(likely, centers)[np.arange(len(own)), own]
         reach = np.full(len(drift), np.inf)
-        reach[own] = np.sqrt(np.maximum(reached, 0.0))
+        reach[own] = np.sqrt(reached)
         length = float(centers.squared_norms.max())
         rows = bounds.exemplar_candidates(
             labels, self.rows.weights, drift, reach, length
         )
-        return rows, self._shifted_distances(rows, centers)
+        return rows, self._squared_distances(rows, centers)
 
-    def _shifted_distances(self, rows: Array, centers: Centers) -> Array:
-        """Return ``‖φ(x) − c‖² − ‖c‖²`` of ascending rows to all centres, in float64.
+    def _squared_distances(self, rows: Array, centers: Centers) -> Array:
+        """Return ``‖φ(x) − c‖²`` of ascending rows to all centres, in float64.
 
         Stored coordinates are used where there are some: for exemplars that are
         equally near but for rounding, any of them will do.
@@ -174,18 +180,16 @@ class BlockLooks(BlockCoordinates):
             if stored
             else list(enumerate(spans(len(rows), height)))
         )
-        dual = centers.coefficients[0].T
+        wide = np.dtype(np.float64)
+        table = Table(centers, wide, 1, is_euclidean=self.space.is_euclidean)
 
         def distances(group: tuple[int, Span]) -> Array:
             numbers = rows[slice(*group[1])]
             out = self._buffer("looked at", len(numbers))
             b, norms = coordinates(group[0], numbers, out)
-            products = (
-                dense(b @ dual) if sparse.issparse(b) else b.astype(dual.dtype) @ dual
-            )
-            return np.reshape(norms, (-1, 1)) - 2.0 * products
+            return table.distances(b.astype(wide), norms)
 
-        m, k = dual.shape
+        m, k = self.space.n_coordinates, table.k
         none = np.empty((0, k))
         width = k if stored else k + self.rows.n_features
         work = len(rows) * m * width / max(len(groups), 1)

@@ -10,8 +10,8 @@ import numpy as np
 
 from sketchmeans.blocks import BlockEngine, new_engine
 from sketchmeans.coordinates import cheap_to_repeat
-from sketchmeans.kernels import Kernel, squared_distances_among
-from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.kernels import Kernel
+from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers, LloydResult, Recorder, lloyd, side_by_side
 from sketchmeans.progress import Progress
 from sketchmeans.rows import Block, Rows, block_height
@@ -197,44 +197,6 @@ def _nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
     else:
         indices = rng.choice(len(rows), size, p=rows.weights / rows.total_weight)
     return rows.subset(indices, None)
-
-
-def euclidean_distances(rows: Rows) -> Distances:
-    """Return the function from row numbers to squared distances in input space."""
-    distances = squared_distances_among(rows)
-    noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(rows.dtype).eps
-
-    def distances_to(indices: Array) -> Array:
-        values = distances(indices)
-        # Differences of rounding are no distance between equal rows.
-        values[values <= noise * values.max(axis=0, initial=0.0)] = 0.0
-        return values
-
-    return distances_to
-
-
-class KernelDistances:
-    """Exact squared distances in the feature space of a kernel."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-
-    def __call__(self, rows: Rows) -> Distances:
-        """Return the function from row numbers to distances (n, q)."""
-        diagonal = self.kernel.row_diagonal(rows)
-        columns = self.kernel.among(rows)
-        noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(rows.dtype).eps
-
-        def distances_to(indices: Array) -> Array:
-            distances = columns(indices)
-            scale = diagonal[:, None] + diagonal[indices]
-            distances *= -2.0
-            distances += scale
-            # Differences of rounding are no distance between equal rows.
-            distances[distances <= noise * np.abs(scale)] = 0.0
-            return distances
-
-        return distances_to
 
 
 def nearest_points(rows: Rows, kernel: Kernel, points: Block) -> Array:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -122,6 +123,8 @@ class Rows:
     #: Bytes that the rows take beside what the user holds, and more if they are `held`.
     memory = 0
     held_memory = 0
+    #: Share of a row's length by which its values may be off: none if they are stored.
+    rounding = 0.0
     #: Whether blocks can be had in any order, at no cost.
     in_memory = True
     #: The engine of these rows, if no blocks of them can be had here.
@@ -162,6 +165,12 @@ class Rows:
     def row_bytes(self) -> int:
         """Bytes of a row as stored, if all its values were."""
         return int(self.n_features * self.stored_itemsize)
+
+    def in_float64(self) -> Self:
+        """Return the same rows, to be worked on in float64."""
+        wide = copy(self)
+        wide.dtype = np.dtype(np.float64)
+        return wide
 
     @cached_property
     def total_weight(self) -> float:
@@ -206,11 +215,16 @@ class Rows:
 
     def subset(self, indices: Array, weights: Array | None) -> Rows:
         """Return the rows of these numbers, in memory, as a source of their own."""
-        return Rows(self.take(indices), self.workers, weights)
+        return self._part(self.take(indices), weights)
 
     def leading(self, size: int) -> Rows:
         """Return the first rows as a source of their own."""
-        return Rows(self.block(0, size), self.workers, self.block_weights(0, size))
+        return self._part(self.block(0, size), self.block_weights(0, size))
+
+    def _part(self, X: Block, weights: Array | None) -> Rows:
+        part = Rows(X, self.workers, weights)
+        part.rounding, part.dtype = self.rounding, self.dtype
+        return part
 
     def settle(self, budget: int) -> None:
         """Get ready for many passes, in so many bytes."""

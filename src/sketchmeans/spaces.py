@@ -11,11 +11,13 @@ is the exact squared distance, and no row is ever mapped to features.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import svd
 
 from sketchmeans.kernels import Kernel, squared_norms, toarray
 from sketchmeans.linalg import (
@@ -51,6 +53,8 @@ class Space(Protocol):
     constant_norm: float | None
     #: Whether coordinates are worth storing.
     storable: bool
+    #: Whether coordinates and coefficients are points of one Euclidean space.
+    is_euclidean: bool
 
     def coordinates(self, block: Block, out: Array | None = None) -> Array:
         """Return ``b_x`` for every row of a block."""
@@ -91,6 +95,7 @@ class LandmarkSpace:
     """
 
     storable = True
+    is_euclidean = False
 
     def __init__(
         self,
@@ -147,6 +152,29 @@ class LandmarkSpace:
             list(self._workers.map(self.inverse.solve, parts)), axis=1
         )
 
+    @property
+    def rank(self) -> int:
+        """Eigen-directions of ``k(Z, Z)`` that are kept."""
+        return self.inverse.rank
+
+    def in_float64(self) -> LandmarkSpace:
+        """Return the same space with kernel blocks in float64."""
+        return LandmarkSpace(
+            self.kernel, self.landmarks, np.dtype(np.float64), self._workers
+        )
+
+    def dual_coefficients(self, coefficients: Array) -> Array:
+        """Return α (m × k), such that centre j is ``Σ_i α_ij φ(z_i)``."""
+        return np.ascontiguousarray(coefficients.T)
+
+    def read_centers(
+        self, dual: Array, squared_norms: Array, means: Array | None = None
+    ) -> Centers:
+        """Return centres with these dual coefficients; predictions need no means."""
+        if means is None:
+            means = np.empty((len(squared_norms), 0))
+        return Centers(dual.T[None], squared_norms[None], means[None])
+
     def rough(self, k: int) -> RoughSpace | None:
         least = max(_ROUGH_LANDMARKS, _ROUGH_LANDMARKS_PER_CLUSTER * k, self._rank or 0)
         step = self.n_coordinates // least
@@ -183,34 +211,58 @@ class RoughSpace(LandmarkSpace):
 
 
 class InputSpace:
-    """The input space itself: plain k-means.
+    """A Euclidean space of points: plain k-means, linear and cosine kernels.
 
-    ``b_x = x``, taken about the mean of the rows where they lie far from the origin,
-    and ``M`` is the identity.
+    ``b_x = φ(x)``, about an origin where the rows lie far from zero, and ``M`` is the
+    identity.
 
     Parameters
     ----------
-    rows : Rows
+    n_features : int
+    dtype : dtype
     k : int
         Number of clusters.
-    shift : ndarray of shape (d,), optional
-        The origin; where it is not given the rows decide.
+    shift : ndarray of shape (d,)
+        The origin.
+    features : callable, optional
+        φ, from blocks to blocks.
     """
 
     storable = False  # the rows are their own coordinates
     constant_norm: float | None = None
+    is_euclidean = True
 
-    def __init__(self, rows: Rows, k: int, shift: Array | None = None) -> None:
-        self.dtype = np.dtype(np.float64) if rows.is_sparse else rows.dtype
-        self.n_coordinates = rows.n_features
-        self.height = block_height(rows.n_features, k)
-        self.shift = origin(rows) if shift is None else shift
-        self._moves = bool(self.shift.any())
+    def __init__(
+        self,
+        n_features: int,
+        dtype: np.dtype[Any],
+        k: int,
+        shift: Array,
+        features: Callable[[Block], Block | None] | None = None,
+    ) -> None:
+        self.dtype = dtype
+        self.n_coordinates = n_features
+        self.height = block_height(n_features, k)
+        self.shift = shift
+        self._features = features
+
+    @classmethod
+    def of(cls, rows: Rows, k: int, shift: Array | None = None) -> InputSpace:
+        """Return the space of the rows themselves."""
+        dtype = np.dtype(np.float64) if rows.is_sparse else rows.dtype
+        shift = origin(rows) if shift is None else shift
+        return cls(rows.n_features, dtype, k, shift)
 
     def coordinates(self, block: Block, out: Array | None = None) -> Block:
-        if self._moves:
-            shift = self.shift.astype(self.dtype)
-            return np.subtract(toarray(block), shift, out=out, casting="same_kind")
+        if self._features is not None:
+            block = self._features(block)
+        if self.shift.any():
+            block = toarray(block)
+            # Float64 that becomes float32 is rounded after the difference.
+            kind = self.dtype if block.dtype.itemsize < 8 else np.dtype(np.float64)
+            return np.subtract(
+                block, self.shift.astype(kind), out=out, casting="same_kind"
+            ).astype(self.dtype, copy=False)
         if block.dtype == self.dtype:
             return block
         if out is None or sparse.issparse(block):
@@ -230,6 +282,131 @@ class InputSpace:
     def centers(self, coefficients: Array) -> Array:
         """Return centroids as points of the input space."""
         return coefficients + self.shift
+
+
+class FeatureSpace:
+    """The span of landmarks under a kernel with explicit features: linear or cosine.
+
+    Coordinates are the features themselves, so that no kernel value is computed, and
+    ``M`` is the projection onto the span.  Far from zero the span is taken through the
+    mean of the landmarks: centres move with the rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    landmarks : ndarray of shape (m, d)
+    dtype : dtype
+        Float type of the coordinates.
+    rank : int, optional
+        Keep at most this many directions of the span.
+    """
+
+    storable = False
+    constant_norm: float | None = None
+    is_euclidean = True
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Block,
+        dtype: np.dtype[Any],
+        *,
+        rank: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.landmarks = landmarks
+        self.dtype = dtype
+        features = np.asarray(kernel.features(landmarks), dtype=np.float64)
+        mean = features.mean(axis=0)
+        spread = float(np.square(features - mean).sum()) / len(features)
+        check_no_overflow(np.float64(spread).astype(dtype))
+        self._is_far = bool(mean @ mean > _FAR * spread)
+        shift = mean.astype(dtype).astype(np.float64)
+        self._points = InputSpace(
+            features.shape[1],
+            dtype,
+            len(features),
+            shift if self._is_far else np.zeros_like(mean),
+            kernel.features,
+        )
+        self._features = features - self._points.shift
+        self._most = rank
+        self.n_coordinates = features.shape[1]
+        self.height = self._points.height
+
+    @cached_property
+    def _svd(self) -> tuple[Array, Array, Array]:
+        """Left vectors, values and right vectors of the landmarks' features."""
+        F = self._features - self._hull
+        U, values, V = svd(F, full_matrices=False, check_finite=False)
+        eps = float(np.finfo(np.float64).eps)
+        keep = values > max(F.shape) * eps * max(values[0], 0.0)
+        if self._most is not None:
+            keep[self._most :] = False
+        return U[:, keep], values[keep], V[keep]
+
+    @property
+    def _hull(self) -> Array:
+        """Where the span goes through, seen from the origin."""
+        if self._is_far:
+            return self._features.mean(axis=0)
+        return np.zeros(self.n_coordinates)
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span."""
+        return min(len(self._svd[1]) + self._is_far, self.n_coordinates)
+
+    def coordinates(self, block: Block, out: Array | None = None) -> Block:
+        return self._points.coordinates(block, out)
+
+    def row_norms(self, block: Block, numbers: Array) -> Array:
+        return self._points.row_norms(block, numbers)
+
+    def coefficients(self, means: Array) -> Array:
+        columns = self._points.coefficients(means)
+        V = self._svd[2]
+        if len(V) == self.n_coordinates:
+            return columns
+        return np.asarray(V.T @ (V @ columns))
+
+    def rough(self, k: int) -> None:
+        return None
+
+    def dual_coefficients(self, coefficients: Array) -> Array:
+        """Return α (m × k), such that centre j is ``Σ_i α_ij φ(z_i)``."""
+        U, values, V = self._svd
+        dual = U @ ((V @ (coefficients - self._hull).T) / values[:, None])
+        if self._is_far:  # coefficients that add up to one do not see a shift
+            dual += (1.0 - dual.sum(axis=0)) / len(dual)
+        return np.ascontiguousarray(dual)
+
+    def read_centers(self, dual: Array, *_: Any) -> Centers:
+        """Return the centres with these dual coefficients."""
+        points = np.ascontiguousarray(dual.T @ self._features)[None]
+        return Centers(points, np.einsum("rkj,rkj->rk", points, points), points)
+
+
+#: Where centres are sums of features of landmarks.
+SpanSpace = LandmarkSpace | FeatureSpace
+
+
+def landmark_space(
+    kernel: Kernel,
+    landmarks: Block,
+    dtype: np.dtype[Any],
+    workers: Workers,
+    *,
+    rank: int | None = None,
+    **given: Any,
+) -> SpanSpace:
+    """Return the space of centres in the span of landmarks.
+
+    `given` is what a `LandmarkSpace` may be given.
+    """
+    if not sparse.issparse(landmarks) and kernel.features(landmarks[:1]) is not None:
+        return FeatureSpace(kernel, landmarks, dtype, rank=rank)
+    return LandmarkSpace(kernel, landmarks, dtype, workers, rank=rank, **given)
 
 
 def origin(rows: Rows) -> Array:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from sketchmeans.gram import GramEngine
-from sketchmeans.kernels import as_kernel
+from sketchmeans.kernels import as_kernel, squared_distances_among
 from sketchmeans.parallel import Workers
-from sketchmeans.progressive import KernelDistances, euclidean_distances
 from sketchmeans.rows import as_rows
 from sketchmeans.seeding import (
     SEEDINGS,
@@ -327,11 +326,11 @@ def test_nearest_and_second_nearest_stay_true_over_many_swaps():
 
 
 def euclidean(rows):
-    return euclidean_distances(rows)
+    return squared_distances_among(rows)
 
 
 def through_a_kernel(rows):
-    return KernelDistances(as_kernel("linear"))(rows)
+    return as_kernel("linear").distances_among(rows)
 
 
 def through_a_gram_matrix(rows):
@@ -359,7 +358,7 @@ def test_kernel_distances_are_those_in_feature_space(name, dtype):
     params = {} if name == "cosine" else {"gamma": 0.3}
     kernel = as_kernel(name, **params)
     with Workers(1) as workers:
-        found = KernelDistances(kernel)(as_rows(X, workers))(np.arange(10))
+        found = kernel.distances_among(as_rows(X, workers))(np.arange(10))
     K = kernel(X.astype(np.float64), X.astype(np.float64))
     expected = np.diagonal(K)[:, None] - 2.0 * K[:, :10] + np.diagonal(K)[:10]
     np.testing.assert_allclose(

@@ -82,8 +82,8 @@ class Clusterer(
         """Return the space in which the fitted centres live, for rows to predict."""
 
     @abstractmethod
-    def _centers(self) -> Centers:
-        """Return the fitted centres."""
+    def _centers(self, space: Any) -> Centers:
+        """Return the fitted centres in that space."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -166,6 +166,17 @@ class Clusterer(
                 ConvergenceWarning,
             )
 
+    def _warn_of_rounding(self, result: LloydResult, is_sound: bool) -> None:
+        """Warn where the cost is no more than the rounding of larger numbers."""
+        if not is_sound:
+            warn_user(
+                f"The cost {result.cost:.3g} is as small as the rounding of the "
+                "distances of which it is the mean: clusters may be arbitrary. Look "
+                "for rows that are far from all others, give another gamma, or scale "
+                "the features.",
+                ConvergenceWarning,
+            )
+
     def fit_predict(self, X: Any, y: None = None, sample_weight: Any = None) -> Array:
         """Fit, and return ``labels_``."""
         labels: Array = self.fit(X, sample_weight=sample_weight).labels_
@@ -185,7 +196,7 @@ class Clusterer(
         """
         with Workers(self.n_jobs) as workers:
             engine = self._new_rows(X, workers)
-            return engine.predict(self._centers())
+            return engine.predict(self._centers(engine.space))
 
     def transform(self, X: Any) -> Array:
         """Return the distances in feature space from each row to each centre.
@@ -200,7 +211,7 @@ class Clusterer(
         """
         with Workers(self.n_jobs) as workers:
             engine = self._new_rows(X, workers)
-            return engine.all_distances(self._centers())
+            return engine.all_distances(self._centers(engine.space))
 
     def cost(self, X: Any, sample_weight: Any = None) -> float:
         """Return ``W(C, μ_X)``: the mean squared distance of rows to their centre.
@@ -221,7 +232,8 @@ class Clusterer(
     def _total_cost(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         with Workers(self.n_jobs) as workers:
             engine = self._new_rows(X, workers, sample_weight)
-            return engine.total_cost(self._centers()), engine.rows.total_weight
+            centers = self._centers(engine.space)
+            return engine.total_cost(centers), engine.rows.total_weight
 
     def _new_rows(
         self, X: Any, workers: Workers, sample_weight: Any = None

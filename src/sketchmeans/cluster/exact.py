@@ -11,15 +11,16 @@ from sklearn.callback import with_callbacks
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster.kernel import KernelClusterer
-from sketchmeans.gram import GramCenters, GramEngine, gram_matrix
-from sketchmeans.kernels import Kernel, is_given
-from sketchmeans.lloyd import lloyd
+from sketchmeans.gram import GramCenters, GramEngine, gram_matrix, has_distances
+from sketchmeans.kernels import FromDistances, Kernel, is_given
+from sketchmeans.linalg import Array
+from sketchmeans.lloyd import Centers, lloyd
 from sketchmeans.memory import FIXED_NEED, format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
 from sketchmeans.rows import Block, Rows
 from sketchmeans.seeding import Seeding
-from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.spaces import FeatureSpace, LandmarkSpace, SpanSpace
 from sketchmeans.start import Start, read_start
 from sketchmeans.validation import (
     all_or_nothing,
@@ -189,7 +190,8 @@ class KernelKMeans(KernelClusterer):
             exemplars = engine.exemplars(result.centers, result.labels)
         self.X_fit_ = np.arange(len(rows))[:, None] if is_given(kernel) else rows.X
         self._store_kernel(kernel, rows, exemplars)
-        self._store_centers(result.centers.coefficients[:, 0], result)
+        self.dual_coef_ = np.ascontiguousarray(result.centers.coefficients[:, 0])
+        self._store_lengths(result.centers.squared_norms[0], kernel, rows.X)
         self._store(rows, result, exemplars)
         return self
 
@@ -228,6 +230,31 @@ class KernelKMeans(KernelClusterer):
         space = LandmarkSpace(kernel, points, rows.dtype, rows.workers)
         values = BlockEngine(rows, space).all_coordinates()
         return engine.centers_near(values, kernel.diagonal(points))
+
+    def _store_lengths(self, lengths: Array, kernel: Kernel, points: Block) -> None:
+        """Keep the squared norms of the centres, and the variances of the clusters.
+
+        ``Σ_i α_i ‖φ(x) − φ(x_i)‖² = ‖φ(x) − c‖² + v``, v the variance of the cluster:
+        predictions from distances need no norms, in which digits would be lost.
+        """
+        self._squared_norms = lengths
+        self.__dict__.pop("_variances", None)
+        if not is_given(kernel) and has_distances(kernel, points[:1]):
+            self._variances = -lengths
+            norms = self.dual_coef_.T @ kernel.diagonal(points)
+            self._squared_norms = norms - self._variances
+
+    def _space(self, rows: Rows) -> SpanSpace:
+        space = super()._space(rows)
+        if isinstance(space, FeatureSpace) or not hasattr(self, "_variances"):
+            return space
+        kernel = FromDistances(self.kernel_)
+        return LandmarkSpace(kernel, self.X_fit_, space.dtype, rows.workers)
+
+    def _centers(self, space: Any) -> Centers:
+        if isinstance(space.kernel, FromDistances):
+            return space.read_centers(self.dual_coef_, -self._variances)
+        return super()._centers(space)
 
     def _span_points(self) -> Block:
         return self.X_fit_

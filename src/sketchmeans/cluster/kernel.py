@@ -17,11 +17,11 @@ from sketchmeans.kernels import (
     warn_if_indefinite,
 )
 from sketchmeans.linalg import SYMMETRY_TOLERANCE, Array
-from sketchmeans.lloyd import Centers, LloydResult
+from sketchmeans.lloyd import Centers
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, float_type
-from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.spaces import SpanSpace, landmark_space
 
 
 class KernelClusterer(Clusterer):
@@ -88,21 +88,13 @@ class KernelClusterer(Clusterer):
         """Return the points whose span holds the centres."""
         raise NotImplementedError  # pragma: no cover - abstract
 
-    def _space(self, rows: Rows) -> LandmarkSpace:
+    def _space(self, rows: Rows) -> SpanSpace:
         points = self._span_points()
         dtype = rows.dtype if is_given(self.kernel_) else float_type(points.dtype)
-        return LandmarkSpace(self.kernel_, points, dtype, rows.workers)
+        return landmark_space(self.kernel_, points, dtype, rows.workers)
 
-    def _centers(self) -> Centers:
-        """Return the fitted centres; prediction does without their means."""
-        k = len(self._squared_norms)
-        return Centers(
-            self.dual_coef_.T[None], self._squared_norms[None], np.empty((1, k, 0))
-        )
-
-    def _store_centers(self, coefficients: Array, result: LloydResult) -> None:
-        self.dual_coef_ = np.ascontiguousarray(coefficients)
-        self._squared_norms = result.centers.squared_norms[0]
+    def _centers(self, space: Any) -> Centers:
+        return space.read_centers(self.dual_coef_, self._squared_norms)
 
 
 def _kernel_matrix(rows: Rows) -> Array:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from sketchmeans.memory import FIXED_NEED
 from sketchmeans.rows import Rows
-from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.spaces import SpanSpace
 
 
-def fit_need(
-    rows: Rows, space: LandmarkSpace, k: int, restarts: int, sample: int
-) -> int:
+def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -> int:
     """Return the bytes at the peak of a fit, without threads and stored values."""
     m, d = space.n_coordinates, rows.n_features
     seeded = sample or len(rows)
-    algebra = 3 * m * m * 8  # k(Z, Z), its copy in the solver, the eigenvectors
+    # k(Z, Z), its copy in the solver, the eigenvectors; or all that of the features.
+    algebra = 3 * max(m, space.landmarks.shape[0]) * m * 8
     # Sums of four passes, and the partial sums of a tree over all blocks.
     levels = (len(rows) // space.height).bit_length() + 1
     sums = (4 * restarts + levels * (1 if sample else restarts)) * k * m * 8
@@ -36,7 +35,7 @@ def fit_need(
     )
 
 
-def thread_need(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int:
+def thread_need(rows: Rows, space: SpanSpace, k: int, restarts: int) -> int:
     """Return the bytes of one thread's blocks."""
     m = space.n_coordinates
     # Rows about their mean, and the features of them that vary among the landmarks.

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
+from sketchmeans.audit import audited
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine, new_engine
 from sketchmeans.cluster.kernel import KernelClusterer
@@ -27,13 +28,12 @@ from sketchmeans.landmarks import (
     is_selector,
     read_landmarks,
 )
-from sketchmeans.linalg import Array, check_no_overflow
+from sketchmeans.linalg import check_no_overflow
 from sketchmeans.lloyd import Centers, LloydResult
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
 from sketchmeans.progressive import (
-    KernelDistances,
     Schedule,
     final,
     heats,
@@ -43,7 +43,12 @@ from sketchmeans.progressive import (
 from sketchmeans.reduction import ReducedRows, as_reducer, reduced
 from sketchmeans.rows import HELD_BYTES, Block, Rows, as_rows, is_dask
 from sketchmeans.seeding import Seeding
-from sketchmeans.spaces import LandmarkSpace, given_matrix
+from sketchmeans.spaces import (
+    LandmarkSpace,
+    SpanSpace,
+    given_matrix,
+    landmark_space,
+)
 from sketchmeans.start import Start, read_start
 from sketchmeans.validation import (
     all_or_nothing,
@@ -297,51 +302,72 @@ class NystromKMeans(KernelClusterer):
                     kernel,
                     partial(self._select, rows, kernel, landmark_rng, growth_rng),
                 )
-                diagonal = kernel.row_diagonal(rows) if is_given(kernel) else None
-                gram = (
-                    given_matrix(rows, landmarks.indices) if is_given(kernel) else None
+            found = partial(self._cluster, kernel, start, record, cluster_rng, progress)
+            space, engine, result, is_sound = found(rows, landmarks)
+            if not is_sound and rows.dtype == np.float32 and not is_given(kernel):
+                # The distances are rounding: start again with more digits.
+                landmarks = replace(
+                    landmarks, points=landmarks.points.astype(np.float64)
                 )
-                space = LandmarkSpace(
-                    kernel,
-                    landmarks.points,
-                    rows.dtype,
-                    workers,
-                    rank=self.rank,
-                    gram=gram,
-                    diagonal=diagonal,
-                )
-                schedule = self._schedule(rows, space, start)
-                schedule = replace(schedule, recorder=record)
-            if isinstance(start, Start):
-                engine = new_engine(rows, space, schedule.budget)
-                centers = _given_centers(engine, start, kernel, self.n_clusters)
-            else:
-                engine, centers = heats(
-                    rows,
-                    space,
-                    KernelDistances(kernel),
-                    start,
-                    self.n_clusters,
-                    schedule,
-                    cluster_rng,
-                    progress,
-                )
-            result = final(engine, centers, schedule, progress)[0]
+                space, engine, result, is_sound = found(rows.in_float64(), landmarks)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
+        self._warn_of_rounding(result, is_sound)
         for name in ("_inverse", "_masses"):  # of batches
             self.__dict__.pop(name, None)
         self.landmarks_ = landmarks.points
         self.landmark_indices_ = landmarks.indices
         self.landmark_path_ = path
-        self.rank_ = space.inverse.rank
+        self.rank_ = space.rank
         self.reducer_ = reducer
         self._store_kernel(kernel, original, exemplars)
-        self._store_centers(result.centers.coefficients[0].T, result)
+        self._store_centers(space, result)
         self._store(original, result, exemplars)
         if labels_out is not None:
             self.labels_ = written_labels(self.labels_, labels_out)
         return self
+
+    def _cluster(
+        self,
+        kernel: Kernel,
+        start: Start | Seeding,
+        record: Any,
+        rng: np.random.Generator,
+        progress: Progress,
+        rows: Rows,
+        landmarks: Landmarks,
+    ) -> tuple[SpanSpace, BlockEngine, LloydResult, bool]:
+        """Return space, engine and result, and whether its cost is not rounding."""
+        given = is_given(kernel)
+        space = landmark_space(
+            kernel,
+            landmarks.points,
+            rows.dtype,
+            rows.workers,
+            rank=self.rank,
+            gram=given_matrix(rows, landmarks.indices) if given else None,
+            diagonal=kernel.row_diagonal(rows) if given else None,
+        )
+        schedule = self._schedule(rows, space, start)
+        schedule = replace(schedule, recorder=record)
+        if isinstance(start, Start):
+            engine = new_engine(rows, space, schedule.budget)
+            centers = _given_centers(engine, start, kernel, self.n_clusters)
+        else:
+            engine, centers = heats(
+                rows,
+                space,
+                kernel.distances_among,
+                start,
+                self.n_clusters,
+                schedule,
+                rng,
+                progress,
+            )
+        result = final(engine, centers, schedule, progress)[0]
+        if given:
+            return space, engine, result, True
+        return space, engine, *audited(engine, result)
 
     @available_if(_has_rows)
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -379,7 +405,7 @@ class NystromKMeans(KernelClusterer):
             weights = check_weights(sample_weight, table.shape[0])
             original = as_rows(table, workers, weights)
             rows = self._view(original)
-            space = LandmarkSpace(
+            space = landmark_space(
                 self.kernel_,
                 self.landmarks_,
                 self._space(rows).dtype,
@@ -388,24 +414,27 @@ class NystromKMeans(KernelClusterer):
                 inverse=getattr(self, "_inverse", None),
             )
             engine = BlockEngine(rows, space)
-            before = replace(self._centers(), means=self._means[None])
+            before = space.read_centers(
+                self.dual_coef_, self._squared_norms, getattr(self, "_means", None)
+            )
             found = engine.assign(before)
             check_no_overflow(found.costs)
             masses = getattr(self, "_masses", self.cluster_sizes_)
             fade = min(1.0, _MEMORY * rows.total_weight / masses.sum())
             counts = found.counts + fade * masses
-            sums = found.sums + self._means * (fade * masses)[:, None]
+            sums = found.sums + before.means * (fade * masses)[:, None]
             after = engine.update(replace(found, sums=sums, counts=counts), before)
             labels = found.labels[:, 0]
             exemplars = engine.exemplars(before, labels)
-        self._inverse = space.inverse  # the same for all batches
+        if isinstance(space, LandmarkSpace):
+            self._inverse = space.inverse  # the same for all batches
         self._masses = counts[0]
         sizes = self.cluster_sizes_ + found.counts[0]
         cost = max(float(found.costs[0]), 0.0)
         path = [*self.cost_path_.tolist(), cost]
         result = LloydResult(labels, after, cost, sizes, path, converged=True)
         self._store_kernel(self.kernel_, original, exemplars)
-        self._store_centers(after.coefficients[0].T, result)
+        self._store_centers(space, result)
         self._store(original, result, exemplars)
         return self
 
@@ -455,7 +484,7 @@ class NystromKMeans(KernelClusterer):
         return chosen_landmarks(given, self.n_landmarks, rows, kernel, rng, auto), path
 
     def _schedule(
-        self, rows: Rows, space: LandmarkSpace, start: Start | Seeding
+        self, rows: Rows, space: SpanSpace, start: Start | Seeding
     ) -> Schedule:
         """Return how to iterate, after a check that the work fits in memory."""
         restarts = self._restarts(start)
@@ -471,16 +500,20 @@ class NystromKMeans(KernelClusterer):
         if need > budget:
             reading = f" ({format_bytes(rows.memory)} to read X)" if rows.memory else ""
             raise MemoryError(
-                f"{space.n_coordinates:,} landmarks on {len(rows):,} rows of "
+                f"{space.landmarks.shape[0]:,} landmarks on {len(rows):,} rows of "
                 f"{rows.n_features:,} features need {format_bytes(need)}{reading}; "
                 f"max_memory allows {format_bytes(budget)}. Lower n_landmarks or raise "
                 "max_memory."
             )
         return Schedule(restarts, self.max_iter, self.tol, budget - need, progressive)
 
-    def _store_centers(self, coefficients: Array, result: LloydResult) -> None:
-        super()._store_centers(coefficients, result)
-        self._means = result.centers.means[0]  # where `partial_fit` goes on
+    def _store_centers(self, space: SpanSpace, result: LloydResult) -> None:
+        centers = result.centers
+        self.dual_coef_ = space.dual_coefficients(centers.coefficients[0])
+        self._squared_norms = centers.squared_norms[0]
+        self.__dict__.pop("_means", None)
+        if isinstance(space, LandmarkSpace):
+            self._means = centers.means[0]  # where `partial_fit` goes on
 
     def _span_points(self) -> Block:
         return self.landmarks_

@@ -8,15 +8,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import with_callbacks
 
+from sketchmeans.audit import audited
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster.base import Clusterer
+from sketchmeans.kernels import squared_distances_among
 from sketchmeans.lloyd import Centers, LloydResult, side_by_side
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
 from sketchmeans.progressive import (
     Schedule,
-    euclidean_distances,
     final,
     heat,
     heats,
@@ -161,7 +162,7 @@ class SketchedKMeans(Clusterer):
         reducer = as_reducer(self.reducer, self.n_clusters, sketch_rng, self.n_jobs)
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
-            space = InputSpace(rows, self.n_clusters)
+            space = InputSpace.of(rows, self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("sketch"):
                 view = reduced(reducer, rows, getattr(self, "feature_names_in_", None))
@@ -176,8 +177,10 @@ class SketchedKMeans(Clusterer):
             result = plugged[best]
             if self.polish:
                 result, best = self._polished(engine, plugged, progress)
+            result, is_sound = audited(engine, result)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
+        self._warn_of_rounding(result, is_sound)
         self.reducer_ = reducer
         means = space.centers(result.centers.coefficients[0])
         self.cluster_centers_ = means.astype(rows.dtype)
@@ -198,8 +201,8 @@ class SketchedKMeans(Clusterer):
         """Return the best few restarts after passes over the whole sketch."""
         engine, centers = heats(
             sketch,
-            InputSpace(sketch, self.n_clusters),
-            euclidean_distances,
+            InputSpace.of(sketch, self.n_clusters),
+            squared_distances_among,
             seeding,
             self.n_clusters,
             schedule,
@@ -251,9 +254,9 @@ class SketchedKMeans(Clusterer):
         )
 
     def _space(self, rows: Rows) -> InputSpace:
-        return InputSpace(rows, self.n_clusters, self._shift)
+        return InputSpace.of(rows, self.n_clusters, self._shift)
 
-    def _centers(self) -> Centers:
+    def _centers(self, space: Any) -> Centers:
         means = (self.cluster_centers_ - self._shift)[None]
         return Centers(means, np.einsum("rkj,rkj->rk", means, means), means)
 

@@ -217,10 +217,7 @@ def _kernel(model: Model, rows: Rows) -> Kernel:
 def _cost(model: Model, rows: Rows) -> float:
     """Return the total cost of the model's centres."""
     engine = BlockEngine(rows, fitted_space(model, rows))
-    nearest = [block.min(axis=1) for block in engine.distances(model._centers())]
-    costs = np.concatenate(nearest).astype(np.float64)
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-    return float(weights @ costs)
+    return engine.total_cost(model._centers(engine.space))
 
 
 def _moments(
@@ -242,8 +239,10 @@ def _moments(
         return linear_moments(rows), _cost(model, rows)
     points = _landmarks(model, rows, kernel, n_landmarks, rng)
     if isinstance(model, NystromKMeans) and len(model.dual_coef_) <= points.shape[0]:
-        # The model's landmarks come first: one pass serves both.
-        return kernel_moments(rows, kernel, points, model._centers())
+        space = fitted_space(model, rows)
+        # The model's landmarks come first: one pass over kernel values serves both.
+        if not space.is_euclidean:
+            return kernel_moments(rows, kernel, points, model._centers(space))
     moments, _ = kernel_moments(rows, kernel, points)
     return moments, _cost(model, rows)
 

@@ -81,14 +81,23 @@ class Assigner:
 
     def __init__(self, model: Model, rows: Rows) -> None:
         self.space = fitted_space(model, rows)
-        self._table = Table(model._centers(), self.space.dtype, self.space.height)
+        self._table = Table(
+            model._centers(self.space),
+            self.space.dtype,
+            self.space.height,
+            is_euclidean=self.space.is_euclidean,
+        )
 
     def __call__(self, block: Block, numbers: Array) -> Nearest:
         """Return the nearest centres; at most ``space.height`` rows at a time."""
-        scores = self._table.scores(self.space.coordinates(block))
-        labels, closest = self._table.nearest(scores)
-        both = np.stack([closest[:, 0], self._table.second(scores, labels)])
         norms = self.space.constant_norm
-        both += self.space.row_norms(block, numbers) if norms is None else norms
-        own, after = np.maximum(both, 0.0).astype(np.float64)
-        return Nearest(labels[:, 0].astype(np.int32), own, after)
+        found = self._table.assign(
+            self.space.coordinates(block),
+            self.space.row_norms(block, numbers) if norms is None else norms,
+        )
+        own, after = found.distances[:, 0], np.maximum(found.second, 0.0)
+        return Nearest(
+            found.labels[:, 0].astype(np.int32),
+            own.astype(np.float64),
+            after.astype(np.float64),
+        )

@@ -65,18 +65,13 @@ class MixedEngine(BlockEngine):
         """Return every row's nearest centre in each restart, in one pass."""
         found = self.sweep(centers)
         shape = 1, sum(_counts(centers)), self.space.n_coordinates
-        sums, counts, self._norm_total = unpacked(found.terms.total(), shape)
+        sums, counts, costs = unpacked(found.terms.total(), shape)
         edges = list(accumulate(_counts(centers)))[:-1]
-        own_sums, own_counts = np.split(sums[0], edges), np.split(counts[0], edges)
-        costs = [
-            self._assignment(found.labels, s[None], c[None], _one(centers, i)).costs
-            for i, (s, c) in enumerate(zip(own_sums, own_counts, strict=True))
-        ]
         return Assignment(
             found.labels,
-            np.concatenate(costs),
-            _ragged(own_sums),
-            _ragged(own_counts),
+            costs / self.rows.total_weight,
+            _ragged(np.split(sums[0], edges)),
+            _ragged(np.split(counts[0], edges)),
         )
 
     def update(self, assignment: Assignment, centers: Centers) -> Centers:
@@ -100,14 +95,17 @@ class MixedEngine(BlockEngine):
         )
 
     def _table(self, centers: Centers) -> Table:
-        return _MixedTable(centers, self.space.dtype, self.space.height)
+        space = self.space
+        return _MixedTable(centers, space.dtype, space.height, space.is_euclidean)
 
 
 class _MixedTable(Table):
     """Centres of restarts that have different numbers of them."""
 
-    def __init__(self, centers: Centers, dtype: np.dtype[Any], height: int) -> None:
-        super().__init__(joined(centers), dtype, height)
+    def __init__(
+        self, centers: Centers, dtype: np.dtype[Any], height: int, is_euclidean: bool
+    ) -> None:
+        super().__init__(joined(centers), dtype, height, is_euclidean=is_euclidean)
         restarts = len(centers)
         ends = np.cumsum(_counts(centers))
         self.n_restarts = restarts
@@ -121,6 +119,9 @@ class _MixedTable(Table):
             [scores[:, group].argmin(axis=1) for group in self._groups], axis=1
         )
         return labels, np.take_along_axis(scores, labels + self._first, axis=1)
+
+    def _group(self, restart: int) -> slice:
+        return self._groups[restart]
 
 
 def _counts(centers: Centers) -> list[int]:

@@ -21,7 +21,6 @@ from sketchmeans.kernels import Kernel, as_kernel, is_given
 from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers, lloyd
-from sketchmeans.progressive import KernelDistances
 from sketchmeans.rows import Rows, as_rows
 from sketchmeans.seeding import KMeansPlusPlus
 from sketchmeans.spaces import LandmarkSpace
@@ -295,7 +294,7 @@ class _Study:
         space = LandmarkSpace(kernel, points, sample.dtype, sample.workers)
         engine = MixedEngine(sample, space, _STORE, many_passes=True)
         judge = BlockEngine(self._judge, space, _STORE, many_passes=True)
-        distances, ones = KernelDistances(kernel)(sample), np.ones(len(sample))
+        distances, ones = kernel.distances_among(sample), np.ones(len(sample))
         seeds = [
             KMeansPlusPlus().seed(distances, ones, k, rng.spawn(_RESTARTS))
             for k in self._ks

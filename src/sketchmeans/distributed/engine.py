@@ -13,7 +13,7 @@ from dask.delayed import Delayed, delayed
 
 from sketchmeans.assign import unpacked
 from sketchmeans.blocks import BlockEngine
-from sketchmeans.bounds import Steps
+from sketchmeans.bounds import Steps, Totals
 from sketchmeans.coordinates import STORE_FEATURES
 from sketchmeans.distributed import parts
 from sketchmeans.distributed.parts import Nearest, Place, Plan, Summary
@@ -31,7 +31,7 @@ from sketchmeans.distributed.table import Partition
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Assignment, Centers
 from sketchmeans.looks import Look
-from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.spaces import SpanSpace
 
 
 class PartLabels:
@@ -96,16 +96,16 @@ class DaskEngine(BlockEngine):
     Parameters
     ----------
     rows : DaskRows
-    space : LandmarkSpace
+    space : SpanSpace
     budget : int
         Bytes in which coordinates may be stored if there is no cluster but this
         process; on a cluster the workers' limits say.
     """
 
     rows: DaskRows
-    space: LandmarkSpace
+    space: SpanSpace
 
-    def __init__(self, rows: DaskRows, space: LandmarkSpace, budget: int = 0) -> None:
+    def __init__(self, rows: DaskRows, space: SpanSpace, budget: int = 0) -> None:
         self.rows = rows
         self.space = space
         self.workers = rows.workers
@@ -135,7 +135,8 @@ class DaskEngine(BlockEngine):
         free, elsewhere = room(self._budget)
         if elsewhere:
             free -= rows.kept_bytes
-        if rows.n_features < STORE_FEATURES or size > free:
+        many = space.storable and rows.n_features >= STORE_FEATURES
+        if not many or size > free:
             return partitions
         return kept(
             [
@@ -199,12 +200,13 @@ class DaskEngine(BlockEngine):
         )
         summary = self._pass(tasks)
         shape = centers.coefficients.shape
-        sums, counts, self._norm_total = unpacked(summary.terms.total(), shape)
+        sums, counts, costs = unpacked(summary.terms.total(), shape)
         self._followed = None
         if len(centers) == 1:
-            self._followed, self._sums = centers, sums
+            self._followed = centers
+            self._totals = Totals(sums[0], counts[0], costs)
             self._drift = np.zeros(shape[1])
-        return self._finished(summary, sums, counts, centers)
+        return self._finished(summary, sums, counts, costs)
 
     def _look_again(self, centers: Centers) -> Assignment | None:
         """Look at the rows that may have changed cluster, unless they are too many.
@@ -216,6 +218,7 @@ class DaskEngine(BlockEngine):
         assert self._followed is not None
         rows = self.rows
         steps = Steps.between(self._followed, centers)
+        self._totals = self._totals.moved(self._followed, centers)
         self._followed = centers
         self._drift += steps.moved
         sent = _sent(centers)
@@ -242,9 +245,11 @@ class DaskEngine(BlockEngine):
             )
             summary = self._pass(tasks)
         shape = centers.coefficients.shape
-        change, counts, _ = unpacked(summary.terms.total(), shape)
-        self._sums = self._sums + change
-        return self._finished(summary, self._sums, counts, centers)
+        self._totals = self._totals.changed(*unpacked(summary.terms.total(), shape))
+        found = self._totals
+        if found.cost[0] <= 0.0:
+            return None
+        return self._finished(summary, found.sums[None], found.counts[None], found.cost)
 
     def _pass(self, tasks: list[Node]) -> Summary:
         """Run a pass, whose labels and bounds stay where the rows are."""
@@ -253,12 +258,12 @@ class DaskEngine(BlockEngine):
         return cast(Summary, summary)
 
     def _finished(
-        self, summary: Summary, sums: Array, counts: Array, centers: Centers
+        self, summary: Summary, sums: Array, counts: Array, costs: Array
     ) -> Assignment:
-        columns = list(range(len(centers)))
+        columns = list(range(len(costs)))
         labels: Any = PartLabels(self._passed, self.rows.X.partitions, columns)
-        found = self._assignment(labels, sums, counts, centers)
-        return Assignment(labels, found.costs, sums, counts, summary.changed)
+        costs = costs / self.rows.total_weight
+        return Assignment(labels, costs, sums, counts, summary.changed)
 
     def update(self, assignment: Assignment, centers: Centers) -> Centers:
         self._before = cast(Any, assignment.labels)

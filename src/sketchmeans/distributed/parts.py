@@ -21,7 +21,7 @@ from sketchmeans.lloyd import Centers
 from sketchmeans.looks import Look
 from sketchmeans.parallel import Workers, process_buffers
 from sketchmeans.rows import Block, Rows, by_block, spans
-from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.spaces import Space, landmark_space
 from sketchmeans.sums import TreeSum
 
 
@@ -71,7 +71,7 @@ class Plan:
     def engine(self, part: Any, weights: Array | None, place: Place) -> BlockEngine:
         """Return the local engine of a partition, or of its coordinates."""
         workers = process_buffers()
-        space = LandmarkSpace(self.kernel, self.landmarks, self.dtype, workers)
+        space = landmark_space(self.kernel, self.landmarks, self.dtype, workers)
         if isinstance(part, Coordinates):
             return _StoredEngine(part, weights, space, workers)
         return BlockEngine(part_rows(part, weights, place, self.stored), space)
@@ -93,7 +93,7 @@ class _StoredEngine(BlockEngine):
         self,
         stored: Coordinates,
         weights: Array | None,
-        space: LandmarkSpace,
+        space: Space,
         workers: Workers,
     ) -> None:
         nothing = np.empty((stored.length, 0), dtype=space.dtype)

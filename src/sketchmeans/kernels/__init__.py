@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from sketchmeans.kernels.arrays import squared_norms, toarray
 from sketchmeans.kernels.base import Columns, Kernel
-from sketchmeans.kernels.distances import RBF, Laplacian, squared_distances_among
+from sketchmeans.kernels.distances import RBF, FromDistances, Laplacian
 from sketchmeans.kernels.names import KERNELS, as_kernel, is_given, warn_if_indefinite
 from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
+from sketchmeans.kernels.squared import squared_distances_among
 
 __all__ = [
     "KERNELS",
@@ -20,6 +21,7 @@ __all__ = [
     "Chi2",
     "Columns",
     "Cosine",
+    "FromDistances",
     "Kernel",
     "Laplacian",
     "Linear",

@@ -7,10 +7,12 @@ from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 from sketchmeans.bandwidth import resolve_gamma
-from sketchmeans.linalg import Array
+from sketchmeans.kernels.squared import SquaredDistances
+from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, filled, float_type
 
@@ -42,6 +44,31 @@ class Kernel(BaseEstimator):
 
     #: ``k(x, x)``, where it is the same for every x.
     constant_diagonal: float | None = None
+
+    def features(self, X: Block) -> Block | None:
+        """Return ``φ(X)`` where it is a table as wide as `X`, else None.
+
+        Distances between such features are computed from their differences, which keep
+        the digits that differences of kernel values lose.
+        """
+        return None
+
+    def squared_distances(
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> Columns | None:
+        """Return a function ``(block, out) -> ‖φ(x) − φ(z)‖²``, exact for near rows.
+
+        None where there is no better way than ``k(x, x) − 2k(x, z) + k(z, z)``.
+        """
+        features = None if sparse.issparse(Z) else self.features(Z)
+        if features is None:
+            return None
+        distances = SquaredDistances(features, np.dtype(dtype))
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            return distances(self.features(block), out)
+
+        return columns
 
     def against(
         self,
@@ -86,6 +113,26 @@ class Kernel(BaseEstimator):
             return filled(rows.map(columns, height), (len(rows), len(numbers)))
 
         return values
+
+    def distances_among(self, rows: Rows) -> Callable[[Array], Array]:
+        """Return a function from row numbers to ``‖φ(x) − φ(x_number)‖²``, in float64.
+
+        Of shape (n, q); exactly zero between equal rows.
+        """
+        diagonal = self.row_diagonal(rows)
+        values = self.among(rows)
+        noise = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(rows.dtype).eps)
+
+        def distances(numbers: Array) -> Array:
+            result = values(numbers)
+            scale = diagonal[:, None] + diagonal[numbers]
+            result *= -2.0
+            result += scale
+            # Differences of rounding are no distance between equal rows.
+            result[result <= noise * np.abs(scale)] = 0.0
+            return result
+
+        return distances
 
     def row_diagonal(self, rows: Rows) -> Array:
         """Return ``k(x, x)`` for all rows of a source, in float64."""

@@ -16,16 +16,10 @@ from sklearn.metrics.pairwise import (
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.kernels.arrays import Products, scratch, squared_norms, toarray
 from sketchmeans.kernels.base import Columns, Kernel
+from sketchmeans.kernels.squared import SquaredDistances, squared_distances_among
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
-from sketchmeans.rows import (
-    Block,
-    Rows,
-    block_height,
-    filled,
-    float_type,
-    spans,
-)
+from sketchmeans.rows import Block, Rows, block_height, filled, float_type
 
 #: Up to this size an exponent is exact to about 1e-4 in float32.
 _FLOAT32_EXPONENT = 256.0
@@ -33,8 +27,11 @@ _FLOAT32_EXPONENT = 256.0
 #: Numbers that are multiplied in the time in which one is picked out of a row.
 _PICKED_PRODUCTS = 32
 
-#: Rows with no more entries than this are prepared once for many kernel columns.
-_PREPARED_ENTRIES = 2**24
+#: A bandwidth below this, or above its inverse, does not go with float32.
+_LEAST_GAMMA = 1e-15
+
+#: Exponents above this have kernel values so close to one that digits are lost.
+_NEAR = -0.125
 
 
 class RBF(Kernel):
@@ -80,6 +77,23 @@ class RBF(Kernel):
 
         return columns
 
+    def squared_distances(
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> Columns:
+        # Squared distances that are tiny or huge in float32 have a bandwidth that is
+        # huge or tiny: float64 has room for both.
+        gamma = float(self.gamma)
+        plain = _LEAST_GAMMA < gamma < 1.0 / _LEAST_GAMMA
+        kind = np.dtype(dtype)
+        distances = SquaredDistances(Z, kind if plain else np.dtype(np.float64))
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            values = distances(block, out if plain else None)
+            values *= -gamma
+            return _spread(values, kind, out)
+
+        return columns
+
     def among(self, rows: Rows) -> Callable[[Array], Array]:
         distances = squared_distances_among(rows)
 
@@ -90,53 +104,18 @@ class RBF(Kernel):
 
         return values
 
+    def distances_among(self, rows: Rows) -> Callable[[Array], Array]:
+        distances = squared_distances_among(rows)
+
+        def spreads(numbers: Array) -> Array:
+            values = distances(numbers)
+            values *= -float(self.gamma)
+            return _spread(values, values.dtype, values)
+
+        return spreads
+
     def diagonal(self, X: Block) -> Array:
         return np.ones(X.shape[0])
-
-
-def squared_distances_among(rows: Rows) -> Callable[[Array], Array]:
-    """Return a function from row numbers to ``‖x − x_number‖²``, in float64.
-
-    The rows are taken about their mean, and few rows that are asked for again and
-    again are shifted once.
-    """
-    shape = (len(rows), rows.n_features + 2)
-    prepared = None
-    if not rows.is_sparse and shape[0] * shape[1] <= _PREPARED_ENTRIES:
-        X = rows.block(0, len(rows))
-        shift = X.mean(axis=0, dtype=np.float64).astype(rows.dtype)
-        prepared = _augment(X, shift, 1.0, np.empty(shape, dtype=rows.dtype))
-
-    def distances(numbers: Array) -> Array:
-        height = block_height(rows.n_features, len(numbers))
-        if prepared is not None:
-            points = prepared[numbers]
-            weights = np.empty((shape[1], len(numbers)), dtype=rows.dtype)
-            weights[:-2] = 2.0 * points[:, :-2].T
-            weights[-2] = 1.0
-            weights[-1] = points[:, -2]
-            values = rows.workers.map(
-                lambda span: _positive(prepared[slice(*span)] @ weights),
-                spans(len(rows), height),
-                height * weights.size,
-            )
-        else:
-            points = rows.take(numbers)
-            exponents = (
-                _sparse_exponents(points, 1.0, rows.dtype)
-                if rows.is_sparse
-                else _dense_exponents(points, 1.0, rows.dtype, rows.workers)
-            )
-            values = rows.map(lambda block: _positive(exponents(block)), height)
-        return filled(values, (len(rows), len(numbers)))
-
-    return distances
-
-
-def _positive(negative_distances: Array) -> Array:
-    """Return distances, in place, without what rounding leaves below zero."""
-    np.negative(negative_distances, out=negative_distances)
-    return np.maximum(negative_distances, 0.0, out=negative_distances)
 
 
 def _augment(X: Block, shift: Array, gamma: float, out: Array) -> Array:
@@ -213,6 +192,56 @@ def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:
     return exponents
 
 
+class FromDistances(Kernel):
+    """``−½ ‖φ(x) − φ(z)‖²``: a kernel of the same distances as another.
+
+    Every row is at its own origin: means of clusters that are tight and far from each
+    other keep their digits.  It stands for the other one in sums whose coefficients add
+    up to one, as those of means of rows do.
+    """
+
+    positive_definite = False
+    constant_diagonal = 0.0
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def against(
+        self,
+        Z: Block,
+        dtype: npt.DTypeLike | None = None,
+        workers: Workers | None = None,
+    ) -> Columns:
+        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+        distances = self.kernel.squared_distances(Z, kind, workers)
+        assert distances is not None
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            values = distances(block, out)
+            values *= -0.5
+            return values
+
+        return columns
+
+    def diagonal(self, X: Block) -> Array:
+        return np.zeros(X.shape[0])
+
+
+def _spread(exponents: Array, kind: np.dtype[Any], out: Array | None) -> Array:
+    """Return ``2 − 2 exp(t)`` of exponents ``t <= 0``, precise near zero, in place."""
+    near = np.flatnonzero(exponents > _NEAR)
+    precise = np.expm1(exponents.ravel()[near])
+    values = np.exp(exponents, out=exponents)
+    values -= 1.0
+    values.ravel()[near] = precise
+    values *= -2.0
+    if out is None:
+        return values.astype(kind, copy=False)
+    if out is not values:
+        out[...] = values
+    return out
+
+
 class Laplacian(Kernel):
     """``k(x, z) = exp(−gamma ‖x − z‖₁)``."""
 
@@ -230,23 +259,50 @@ class Laplacian(Kernel):
         workers: Workers | None = None,
     ) -> Columns:
         kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
-        landmarks = Z if sparse.issparse(Z) else np.asarray(Z, dtype=np.float64)
+        exponents = self._exponents(Z)
 
         def columns(block: Block, out: Array | None = None) -> Array:
+            values = exponents(block)
+            np.exp(values, out=values)
+            if out is None:
+                return np.asarray(values, dtype=kind)
+            out[...] = values
+            return out
+
+        return columns
+
+    def squared_distances(
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> Columns:
+        exponents, kind = self._exponents(Z), np.dtype(dtype)
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            return _spread(exponents(block), kind, out)
+
+        return columns
+
+    def distances_among(self, rows: Rows) -> Callable[[Array], Array]:
+        def spreads(numbers: Array) -> Array:
+            columns = self.squared_distances(rows.take(numbers), np.float64)
+            height = block_height(rows.n_features, len(numbers))
+            return filled(rows.map(columns, height), (len(rows), len(numbers)))
+
+        return spreads
+
+    def _exponents(self, Z: Block) -> Callable[[Block], Array]:
+        """Return a function from blocks to ``−gamma ‖x − z‖₁``, in float64."""
+        landmarks = Z if sparse.issparse(Z) else np.asarray(Z, dtype=np.float64)
+
+        def exponents(block: Block) -> Array:
             if sparse.issparse(block):
                 distances = manhattan_distances(
                     _short_indices(block), _short_indices(landmarks)
                 )
             else:
                 distances = cdist(block, toarray(landmarks), "cityblock")
-            distances *= -float(self.gamma)
-            np.exp(distances, out=distances)
-            if out is None:
-                return np.asarray(distances, dtype=kind)
-            out[...] = distances
-            return out
+            return np.multiply(distances, -float(self.gamma), out=distances)
 
-        return columns
+        return exponents
 
     def diagonal(self, X: Block) -> Array:
         return np.ones(X.shape[0])

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.kernels.arrays import Products, squared_norms
 from sketchmeans.kernels.base import Columns, Kernel
+from sketchmeans.kernels.squared import squared_distances_among
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, float_type
+from sketchmeans.rows import Block, Rows, float_type
 
 
 class _ProductKernel(Kernel):
@@ -37,8 +42,21 @@ class _ProductKernel(Kernel):
         return values
 
 
-class Linear(_ProductKernel):
+class _FeatureKernel(_ProductKernel):
+    """A kernel whose features are as wide a table as the rows."""
+
+    @abstractmethod
+    def features(self, X: Block) -> Block: ...
+
+    def distances_among(self, rows: Rows) -> Callable[[Array], Array]:
+        return squared_distances_among(rows, self.features)
+
+
+class Linear(_FeatureKernel):
     """``k(x, z) = x·z``."""
+
+    def features(self, X: Block) -> Block:
+        return X
 
     def diagonal(self, X: Block) -> Array:
         return squared_norms(X)
@@ -83,7 +101,7 @@ class Sigmoid(_ProductKernel):
         return np.tanh(float(self.gamma) * squared_norms(X) + self.coef0)
 
 
-class Cosine(_ProductKernel):
+class Cosine(_FeatureKernel):
     """``k(x, z) = x·z / (‖x‖ ‖z‖)``; a zero row has the kernel value 0."""
 
     def against(
@@ -103,6 +121,13 @@ class Cosine(_ProductKernel):
             return values
 
         return columns
+
+    def features(self, X: Block) -> Block:
+        # In float64: far from the origin all angles are small.
+        lengths = _inverse_roots(squared_norms(X))
+        if sparse.issparse(X):
+            return sparse.csr_array(sparse.diags_array(lengths) @ X)
+        return np.asarray(X, dtype=np.float64) * lengths[:, None]
 
     def diagonal(self, X: Block) -> Array:
         return (squared_norms(X) > 0).astype(np.float64)

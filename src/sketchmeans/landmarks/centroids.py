@@ -6,11 +6,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 
-from sketchmeans.kernels import Kernel, Precomputed
+from sketchmeans.kernels import Kernel, Precomputed, squared_distances_among
 from sketchmeans.landmarks.base import Landmarks, warn_if_fewer
 from sketchmeans.landmarks.draws import centroid_landmarks
 from sketchmeans.progress import Progress
-from sketchmeans.progressive import Schedule, euclidean_distances, final, heats
+from sketchmeans.progressive import Schedule, final, heats
 from sketchmeans.rows import Rows
 from sketchmeans.seeding import KMeansPlusPlus
 from sketchmeans.spaces import InputSpace
@@ -75,12 +75,12 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
             check_number("tol", self.tol),
             budget=0,
         )
-        space = InputSpace(rows, n_landmarks)
+        space = InputSpace.of(rows, n_landmarks)
         progress = Progress(self)
         engine, start = heats(
             rows,
             space,
-            euclidean_distances,
+            squared_distances_among,
             KMeansPlusPlus(),
             n_landmarks,
             schedule,

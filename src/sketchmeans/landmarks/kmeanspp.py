@@ -222,7 +222,7 @@ def refined(
     the landmarks are returned as they came.
     """
     rows = space.rows
-    inputs = InputSpace(rows, len(landmarks))
+    inputs = InputSpace.of(rows, len(landmarks))
     engine = BlockEngine(rows, inputs)
     assert landmarks.indices is not None
     centers = engine.centers_at(landmarks.indices[None])

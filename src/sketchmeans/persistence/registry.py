@@ -134,7 +134,11 @@ def _spec(
 _SPECS = [
     _spec(
         KernelKMeans,
-        {**_KERNEL_CLUSTERER, "X_fit_": Rows(("m", "w"))},
+        {
+            **_KERNEL_CLUSTERER,
+            "X_fit_": Rows(("m", "w")),
+            "_variances": Maybe(Tensor(("k",))),
+        },
         check=check_exact,
         restore=restore_gamma,
         note=note_rows,
@@ -147,7 +151,7 @@ _SPECS = [
             "landmark_path_": nullable(_PATH),
             "rank_": COUNT,
             "reducer_": nullable(Object(REDUCER_CLASSES)),
-            "_means": Tensor(("k", "m")),
+            "_means": Maybe(Tensor(("k", "m"))),
             "_masses": Maybe(Tensor(("k",))),
         },
         check=check_nystrom_kmeans,

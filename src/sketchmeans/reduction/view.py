@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.linalg import Array
+from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.rows import Block, Rows, block_height, spans
 
 
@@ -27,6 +27,8 @@ class ReducedRows(Rows):
         self._reduce = _block_map(source, reducer)
         probe = self._reduce(source.block(0, 1))
         super().__init__(probe, source.workers, source.weights)
+        # The bits of a product depend on where in a block a row is.
+        self.rounding = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(self.dtype).eps)
         self.n_rows = source.n_rows
         self.memory = source.memory
         self.held_memory = self.n_rows * self.n_features * self.dtype.itemsize
@@ -66,7 +68,7 @@ class ReducedRows(Rows):
             fill, spans(self.n_rows, block_height(width, self.n_features))
         ):
             pass
-        return Rows(features, self.workers, self.weights)
+        return self._part(features, self.weights)
 
     def points(self, X: Any) -> Block:
         """Return given points of the source's space as points of this one."""
