@@ -23,11 +23,12 @@ from sketchmeans.linalg import (
     ZERO_DISTANCE_ROUNDINGS,
     Array,
 )
-from sketchmeans.lloyd import Assignment, Centers, nearest_members
+from sketchmeans.lloyd import Assignment, Centers, LloydResult, nearest_members
 from sketchmeans.looks import BlockLooks, Look
 from sketchmeans.rows import Rows
 from sketchmeans.spaces import Space
 from sketchmeans.sums import TreeSum
+from sketchmeans.swaps import TwoNearest
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,21 @@ class BlockEngine(BlockLooks):
         )
         return nearest_members(squared, rows, labels, self.rows.weights)
 
+    def two_nearest(self, centers: Centers) -> TwoNearest:
+        """Return the two nearest centres of every row, for one restart."""
+        bounds = self.sweep(centers).bounds
+        assert bounds is not None
+        first, second = (
+            np.square(bound, dtype=np.float64) for bound in (bounds.upper, bounds.lower)
+        )
+        return TwoNearest(bounds.labels, first, second)
+
+    def replace_centers(self, centers: Centers, removed: Array, rows: Array) -> Centers:
+        """Return a restart for each row that takes the place of a centre."""
+        means = np.repeat(centers.means, len(rows), axis=0)
+        means[np.arange(len(rows)), removed] = self.coordinates_of(rows)
+        return self.centers_of_means(means)
+
     def update(self, assignment: Assignment, centers: Centers) -> Centers:
         """Return the centroids; an empty cluster takes over one of the costliest rows.
 
@@ -213,6 +229,13 @@ class BlockEngine(BlockLooks):
         if self.rows.weights is not None:
             costs *= self.rows.weights
         return costs
+
+    def row_costs(self, result: LloydResult) -> Array:
+        """Return what each row costs: at most that, where a pass has left bounds."""
+        if self._bounds is None:
+            return self.own_costs(np.asarray(result.labels), result.centers)
+        costs = np.square(self._bounds.upper, dtype=np.float64)
+        return costs if self.rows.weights is None else costs * self.rows.weights
 
     def predict(self, centers: Centers) -> Array:
         """Return every row's nearest centre, without the sums of a pass."""

@@ -12,6 +12,7 @@ from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.lloyd import Assignment, nearest_members
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, spans
+from sketchmeans.swaps import TwoNearest
 
 Span = tuple[int, int]
 
@@ -195,6 +196,28 @@ class GramEngine:
         return nearest_members(
             self.distances(centers)[:, 0], rows, labels, self.weights
         )
+
+    def two_nearest(self, centers: GramCenters) -> TwoNearest:
+        """Return the two nearest centres of every row, for one restart."""
+        distances = self.distances(centers)[:, 0]
+        rows, labels = np.arange(len(distances)), distances.argmin(axis=1)
+        first = np.maximum(distances[rows, labels], 0.0)
+        distances[rows, labels] = np.inf
+        return TwoNearest(labels, first, np.maximum(distances.min(axis=1), first))
+
+    def replace_centers(
+        self, centers: GramCenters, removed: Array, rows: Array
+    ) -> GramCenters:
+        """Return a restart for each row that takes the place of a centre."""
+        many = centers.select(np.zeros(len(rows), dtype=np.intp))
+        restarts = np.arange(len(rows))
+        many.coefficients[:, restarts, removed] = 0.0
+        many.coefficients[rows, restarts, removed] = 1.0
+        many.sums[:, restarts, removed] = self.K[rows].T
+        many.counts[restarts, removed] = 1.0
+        many.squared_norms[restarts, removed] = self.diagonal[rows]
+        many.labels[...] = -1
+        return many
 
     def update(self, assignment: Assignment, centers: GramCenters) -> GramCenters:
         """Return the centroids; an empty cluster takes over one of the costliest rows.

@@ -52,7 +52,7 @@ class BlockLooks(BlockCoordinates):
         return Table(
             centers,
             self.space.dtype,
-            self.space.height,
+            min(self.space.height, len(self.rows)),
             is_euclidean=self.space.is_euclidean,
         )
 

@@ -17,19 +17,26 @@ from sketchmeans.progress import Progress
 from sketchmeans.rows import Block, Rows, block_height
 from sketchmeans.seeding import Distances, Seeding
 from sketchmeans.spaces import Space
+from sketchmeans.subsample import nested_subsample
+from sketchmeans.swaps import improve
 
 #: Passes after which the first half of the restarts is dropped.
 _HEAT_PASSES = 5
 #: Restarts of which none is dropped before the last subsample.
 _FINALISTS = 4
 #: Size of the first subsample, and enough rows a cluster.
-_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER = 2048, 64
+_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
 #: The last subsample has at most this share of all rows, and at most so many ...
 _LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 256
 #: ... or this share of very many, where full passes are long, in so many bytes.
 _LARGE_SHARE, _LARGE_BYTES = 1 / 32, 2**28
 #: Where full passes are cheap, a smaller share of more than a few will do.
 _CHEAP_SHARE, _FEW_ROWS = 0.125, 4096
+#: Rows that cost so many times the mean of their cluster are left behind by centres, if
+#: together they have this share of the cost; passes to bring centres to them.
+_NEGLECTED, _NEGLECTED_SHARE, _RESCUE_PASSES = 16.0, 0.01, 60
+#: Products of numbers in swaps that take no time to speak of.
+SWAP_WORK = 1e9
 
 
 def subsample_sizes(
@@ -58,6 +65,9 @@ def subsample_sizes(
     last = min(_LAST_SHARE * n_rows, most)
     if cheap:
         last = min(last, max(_CHEAP_SHARE * n_rows, _FEW_ROWS))
+    # Fewer rows than that will do, if there are not so many.
+    if first > last >= max(_FIRST_ROWS, _LEAST_ROWS_PER_CLUSTER * n_clusters):
+        return [int(last)]
     sizes = []
     while first <= last:
         sizes.append(first)
@@ -105,10 +115,12 @@ def heats(
     rows are dear.  Without subsamples all restarts are left.
     """
     sample_rng, *seed_rngs = rng.spawn(1 + schedule.n_init)
+    (swap_rng,) = rng.spawn(1)
     sizes = sizes_for(rows, space, n_clusters) if schedule.progressive else []
     engine = new_engine(rows, space, schedule.budget)
     with engine.stored_ahead(beside=sizes[-1] if sizes else 0):
-        nested = _nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
+        nested = nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
+        sizes = [min(size, len(nested)) for size in sizes]
         first = nested.leading(sizes[0]) if sizes else rows
         weights = np.ones(len(first)) if first.weights is None else first.weights
         with progress.step("seeding"):
@@ -121,7 +133,10 @@ def heats(
         if schedule.n_init > 1:
             centers = heat(sample.leading(sizes[0]), centers, schedule, progress)
         for size in sizes:
-            results = race(sample.leading(size), centers, schedule, progress)
+            part = sample.leading(size)
+            results = race(part, centers, schedule, progress)
+            if size == sizes[-1]:
+                results = swapped(part, results, distances, schedule, swap_rng)
             half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
             centers = _best_centers(results, max(half, schedule.n_final))
         if rough is not None:
@@ -147,6 +162,71 @@ def final(
     """Return all restarts after passes over all rows, side by side; the best first."""
     results = race(engine, centers, schedule, progress, name="all ")
     return sorted(results, key=lambda result: result.cost)
+
+
+def swapped(
+    engine: BlockEngine,
+    results: list[LloydResult],
+    distances: Callable[[Rows], Distances],
+    schedule: Schedule,
+    rng: np.random.Generator,
+) -> list[LloydResult]:
+    """Return the restarts with the best of them improved by swaps."""
+    best, *others = sorted(results, key=lambda result: result.cost)
+    rows = engine.rows
+    work = len(rows) * engine.space.n_coordinates * len(best.counts)
+    spent = sum(result.n_iter for result in results)
+    best = improve(
+        engine,
+        best,
+        distances(rows),
+        rows.weights,
+        rng,
+        max_iter=schedule.max_iter,
+        tol=schedule.tol,
+        max_passes=max(spent, int(SWAP_WORK / work)),
+    )
+    return [best, *others]
+
+
+def rescued(
+    engine: BlockEngine,
+    result: LloydResult,
+    distances: Callable[[Rows], Distances],
+    schedule: Schedule,
+    rng: np.random.Generator,
+) -> LloydResult:
+    """Return the result after swaps for rows that all centres have left behind."""
+    if not len(neglected_rows(engine, result)):
+        return result
+    rows = engine.rows
+    return improve(
+        engine,
+        result,
+        distances(rows),
+        rows.weights,
+        rng,
+        max_iter=schedule.max_iter,
+        tol=schedule.tol,
+        max_passes=_RESCUE_PASSES + len(result.counts),
+    )
+
+
+def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
+    """Return rows that cost far more than others of their cluster, if that matters.
+
+    A group that no subsample had a row of is such: together they are a good part of the
+    cost.
+    """
+    k, labels = len(result.counts), np.asarray(result.labels)
+    costs = engine.row_costs(result)
+    totals = np.bincount(labels, costs, minlength=k)
+    means = np.divide(totals, result.counts, out=np.zeros(k), where=result.counts > 0.0)
+    weights = engine.rows.weights
+    single = costs if weights is None else costs / np.where(weights > 0, weights, 1.0)
+    far = np.flatnonzero(single > _NEGLECTED * means[labels])
+    is_much = costs[far].sum() > _NEGLECTED_SHARE * costs.sum()
+    return far if is_much else far[:0]
 
 
 def race(
@@ -185,18 +265,6 @@ def _best_centers(results: list[LloydResult], size: int) -> Centers:
     """Return the centres of the best restarts."""
     best = sorted(results, key=lambda result: result.cost)[:size]
     return side_by_side([result.centers for result in best])
-
-
-def _nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
-    """Return random rows in random order: every leading part is a subsample.
-
-    Weighted rows are drawn in proportion to their weight, and count once.
-    """
-    if rows.weights is None:
-        indices = rng.choice(len(rows), size, replace=False)
-    else:
-        indices = rng.choice(len(rows), size, p=rows.weights / rows.total_weight)
-    return rows.subset(indices, None)
 
 
 def nearest_points(rows: Rows, kernel: Kernel, points: Block) -> Array:

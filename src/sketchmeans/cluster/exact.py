@@ -18,10 +18,12 @@ from sketchmeans.lloyd import Centers, lloyd
 from sketchmeans.memory import FIXED_NEED, format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
+from sketchmeans.progressive import SWAP_WORK
 from sketchmeans.rows import Block, Rows
 from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import FeatureSpace, LandmarkSpace, SpanSpace
 from sketchmeans.start import Start, read_start
+from sketchmeans.swaps import improve
 from sketchmeans.validation import (
     all_or_nothing,
     as_generator,
@@ -52,7 +54,7 @@ class KernelKMeans(KernelClusterer):
         does not have is left out with a warning.
     kernel_params : dict, optional
         More keyword arguments of the kernel.
-    init : str, Seeding or array, default="k-means++"
+    init : str, Seeding or array, default="greedy-k-means++"
         "random", "k-means++", "greedy-k-means++", "local-search"; or points (k, d), row
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
@@ -110,7 +112,7 @@ class KernelKMeans(KernelClusterer):
     [np.float64(150.0), np.float64(150.0)]
     """
 
-    _auto_restarts = 4
+    _auto_restarts = 2
 
     def __init__(
         self,
@@ -121,7 +123,7 @@ class KernelKMeans(KernelClusterer):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
-        init: Any = "k-means++",
+        init: Any = "greedy-k-means++",
         n_init: int | str = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
@@ -187,6 +189,20 @@ class KernelKMeans(KernelClusterer):
                 )
             progress.finish()
             result = min(results, key=lambda result: result.cost)
+            if not isinstance(start, Start):
+                result = improve(
+                    engine,
+                    result,
+                    engine.distances_to,
+                    rows.weights,
+                    seed_rng,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    max_passes=max(
+                        sum(one.n_iter for one in results),
+                        int(10.0 * SWAP_WORK / (len(rows) ** 2 * self.n_clusters)),
+                    ),
+                )
             exemplars = engine.exemplars(result.centers, result.labels)
         self.X_fit_ = np.arange(len(rows))[:, None] if is_given(kernel) else rows.X
         self._store_kernel(kernel, rows, exemplars)

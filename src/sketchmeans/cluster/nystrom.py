@@ -38,7 +38,9 @@ from sketchmeans.progressive import (
     final,
     heats,
     nearest_points,
+    rescued,
     sizes_for,
+    swapped,
 )
 from sketchmeans.reduction import ReducedRows, as_reducer, reduced
 from sketchmeans.rows import HELD_BYTES, Block, Rows, as_rows, is_dask
@@ -114,7 +116,7 @@ class NystromKMeans(KernelClusterer):
         it has a `sample_weight`.
     rank : int or None, default=None
         Keep at most this many eigen-directions of ``k(Z, Z)``.
-    init : str, Seeding or array, default="k-means++"
+    init : str, Seeding or array, default="greedy-k-means++"
         "random", "k-means++", "greedy-k-means++", "local-search"; or points (k, d), row
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
@@ -197,7 +199,7 @@ class NystromKMeans(KernelClusterer):
     _takes_dask = True
 
     #: Side by side, and dropped early, they cost little more than one.
-    _auto_restarts = 12
+    _auto_restarts = 4
 
     def __init__(
         self,
@@ -212,7 +214,7 @@ class NystromKMeans(KernelClusterer):
         landmarks: Any = "uniform",
         reducer: Any = None,
         rank: int | None = None,
-        init: Any = "k-means++",
+        init: Any = "greedy-k-means++",
         n_init: int | str = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
@@ -364,9 +366,13 @@ class NystromKMeans(KernelClusterer):
                 rng,
                 progress,
             )
-        result = final(engine, centers, schedule, progress)[0]
-        if given:
+        results = final(engine, centers, schedule, progress)
+        if len(results) > 1 and not isinstance(start, Start):
+            results = swapped(engine, results, kernel.distances_among, schedule, rng)
+        result = results[0]
+        if given or rows.engine is not None:
             return space, engine, result, True
+        result = rescued(engine, result, kernel.distances_among, schedule, rng)
         return space, engine, *audited(engine, result)
 
     @available_if(_has_rows)
@@ -472,6 +478,9 @@ class NystromKMeans(KernelClusterer):
 
         def auto() -> int:
             nonlocal path
+            if not rows.is_sparse and kernel.features(rows.block(0, 1)) is not None:
+                # More landmarks than features span no more.
+                return min(len(rows), max(2 * rows.n_features, 10 * self.n_clusters))
             budget = memory_budget(self.max_memory)
             path = grown(rows, kernel, self.n_clusters, growth_rng, budget)
             return path.chosen

@@ -22,6 +22,8 @@ from sketchmeans.progressive import (
     heat,
     heats,
     race,
+    rescued,
+    swapped,
 )
 from sketchmeans.reduction import as_reducer, reduced
 from sketchmeans.rows import Rows
@@ -114,7 +116,7 @@ class SketchedKMeans(Clusterer):
     (10, 64)
     """
 
-    _auto_restarts = 8
+    _auto_restarts = 4
 
     def __init__(
         self,
@@ -177,6 +179,11 @@ class SketchedKMeans(Clusterer):
             result = plugged[best]
             if self.polish:
                 result, best = self._polished(engine, plugged, progress)
+            if self.polish:
+                schedule = Schedule(1, self.polish, self.tol, 0)
+                result = rescued(
+                    engine, result, squared_distances_among, schedule, cluster_rng
+                )
             result, is_sound = audited(engine, result)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
@@ -209,9 +216,13 @@ class SketchedKMeans(Clusterer):
             rng,
             progress,
         )
-        if len(centers) > _FINALISTS:  # few rows, no subsamples
+        is_small = len(centers) > _FINALISTS  # no subsamples
+        if is_small:
             centers = heat(engine, centers, schedule, progress)
-        return final(engine, centers, schedule, progress)[:_FINALISTS]
+        found = final(engine, centers, schedule, progress)
+        if is_small:
+            found = swapped(engine, found, squared_distances_among, schedule, rng)
+        return found[:_FINALISTS]
 
     def _polished(
         self, engine: BlockEngine, left: list[LloydResult], progress: Progress

@@ -1,0 +1,87 @@
+"""Subsamples for the search of a start: no heavy or far row is left to chance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchmeans.kernels import toarray
+from sketchmeans.linalg import Array
+from sketchmeans.rows import Block, Rows, block_height, filled
+
+#: Rounds in which rows that would be drawn more than once are set aside.
+_ROUNDS = 20
+
+
+def nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
+    """Return different rows in random order: every leading part is a subsample.
+
+    Half of the chance to be drawn goes by weight, and half by weight times squared
+    distance to the mean of the rows (a lightweight coreset, Bachem et al. 2018), so that
+    few rows that are far from all others are not missed.  A row has the weight that it
+    stands for.  Rows of files are drawn by weight alone, in no pass of their own.
+    """
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    chances = weights / weights.sum()
+    if rows.in_memory and not rows.is_sparse:
+        spread = weights * _squared_offsets(rows)
+        total = spread.sum()
+        if 0.0 < total < np.inf:
+            chances = 0.5 * chances + 0.5 * spread / total
+    included = inclusion_probabilities(chances, size)
+    drawn = _systematic(included, rng)
+    own = weights[drawn] / included[drawn]
+    if rows.weights is None and (own == own[0]).all():
+        return rows.subset(drawn, None)
+    return rows.subset(drawn, own * (len(own) / own.sum()))
+
+
+def inclusion_probabilities(chances: Array, size: int) -> Array:
+    """Return with which probability each row is among `size` different ones.
+
+    Proportional to `chances`, which add up to one, but no more than one: what would be
+    drawn several times is drawn once, and the rest more often.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inclusion_probabilities(np.array([0.9, 0.05, 0.05]), 2)
+    array([1. , 0.5, 0.5])
+    """
+    included = np.minimum(size * chances, 1.0)
+    for _ in range(_ROUNDS):
+        certain = included >= 1.0
+        left = size - np.count_nonzero(certain)
+        rest = included[~certain].sum()
+        if not rest or abs(rest - left) <= 1e-9 * size:
+            break
+        included[~certain] = np.minimum(included[~certain] * (left / rest), 1.0)
+    return included
+
+
+def _systematic(included: Array, rng: np.random.Generator) -> Array:
+    """Return row numbers drawn with these probabilities, in random order.
+
+    Rows that are certain to be drawn come first.
+    """
+    order = rng.permutation(len(included))
+    edges = np.cumsum(included[order])
+    size = round(float(edges[-1]))
+    marks = rng.random() + np.arange(size)
+    drawn = order[
+        np.minimum(np.searchsorted(edges, marks, side="right"), len(edges) - 1)
+    ]
+    drawn = np.unique(drawn)
+    rng.shuffle(drawn)
+    certain = included[drawn] >= 1.0
+    return np.concatenate([drawn[certain], drawn[~certain]])
+
+
+def _squared_offsets(rows: Rows) -> Array:
+    """Return ``‖x − mean‖²`` of every row."""
+    mean = rows.survey().mean
+
+    def measure(block: Block) -> Array:
+        gap = np.subtract(toarray(block), mean.astype(rows.dtype), dtype=rows.dtype)
+        return np.einsum("ij,ij->i", gap, gap)
+
+    return filled(rows.map(measure, block_height(rows.n_features, 0)), (len(rows),))
