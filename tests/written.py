@@ -205,6 +205,6 @@ def write_people(folder, **columns):
 def stream_small_files(monkeypatch):
     """Have small files read like large ones, in many batches."""
     monkeypatch.setattr("sketchmeans.rows.HELD_BYTES", 0)
-    for place in ("batches", "npz", "parquet"):
+    for place in ("batches", "npz", "csr", "parquet"):
         monkeypatch.setattr(f"sketchmeans.sources.{place}.BATCH_BYTES", 20_000)
     monkeypatch.setattr("sketchmeans.sources.text.PIECE_BYTES", 30_000)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchmeans.sources.base import OpenFile
+from sketchmeans.sources.files import FileState, OpenFile
 
 #: Bytes of text in a piece: enough that a parser's start does not count.
 PIECE_BYTES = 2**20
@@ -26,7 +26,7 @@ class Piece:
     def text(self) -> bytes:
         """Return the lines."""
         data = np.empty(self.size, np.uint8)
-        OpenFile(self.path).fill(data, self.offset)
+        OpenFile(FileState.of(self.path)).fill(data, self.offset)
         return data.tobytes()
 
 
