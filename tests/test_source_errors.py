@@ -239,7 +239,7 @@ def test_options_that_mean_nothing(tmp_path):
     svm = write_svmlight_from_one(tmp_path, rows)
     _refused(svm, "columns=['a'] should be None for", columns=["a"])
     csv = write_csv_without_header(tmp_path, X)
-    _refused(csv, "starts with a line of numbers", columns=["a"])
+    _refused(csv, "starts with a row and not with names", columns=["a"])
 
 
 def test_columns_that_are_no_numbers(tmp_path):

@@ -40,6 +40,8 @@ class Source(ABC):
         Layout of dense blocks.
     nnz : int
         Stored values, if the source is sparse.
+    zero_based : bool or None
+        Whether features are counted from 0, in formats that number them.
     memory, thread_memory : int
         Bytes that reading takes, once and for each thread, beside what is returned.
     """
@@ -51,6 +53,7 @@ class Source(ABC):
     is_sparse: bool = False
     order: Literal["C", "F"] = "C"
     nnz: int = 0
+    zero_based: bool | None = None
     memory: int = 0
     thread_memory: int = 0
 
@@ -72,6 +75,10 @@ class Source(ABC):
 
     def widened(self, n_features: int) -> Source:
         """Return the source with this many features, if the format leaves it open."""
+        return self
+
+    def like(self, zero_based: bool) -> Source:
+        """Return the source with features counted like this, if nobody said how."""
         return self
 
     def release(self) -> None:  # noqa: B027 - most sources keep nothing
