@@ -63,7 +63,12 @@ class OpenFile:
 
     def __init__(self, state: FileState) -> None:
         self.state = state
-        self._number = os.open(state.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+        try:
+            self._number = os.open(state.path, flags)
+        except OSError:
+            state.check()
+            raise
         weakref.finalize(self, os.close, self._number)
         self._lock = threading.Lock()
 
