@@ -102,6 +102,8 @@ class TableClusterer(
         As in `estimator_`.
     n_features_in_, feature_names_in_
         Number and names of `columns_`.
+    zero_based_ : bool
+        Whether features were counted from 0, of a fit on svmlight files.
 
     Examples
     --------
@@ -198,6 +200,9 @@ class TableClusterer(
                 source, self.scale, self.missing, workers, on_block
             )
         self._store(columns, table.types is not None, preparation)
+        self.__dict__.pop("zero_based_", None)
+        if source.zero_based is not None:
+            self.zero_based_ = source.zero_based
         prepared = PreparedSource(source, preparation, kept)
         self.n_dropped_ = len(source) - len(prepared)
         return prepared, kept
@@ -303,6 +308,9 @@ class TableClusterer(
         """Return the prepared rows, which are kept, and how many there were."""
         preparation = self._preparation()
         table = as_table(X)
+        if hasattr(self, "zero_based_"):  # fitted to features that are numbered
+            n_features = 1 + max(int(column) for column in self.columns_)
+            table = table.like(self.zero_based_, n_features)
         source = table.open(known_columns(table, self.columns_))
         kept = None
         if self.missing == "drop":

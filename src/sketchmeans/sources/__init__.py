@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchmeans.sources.base import Source, check_not_empty
+from sketchmeans.sources.files import FileState
 from sketchmeans.sources.paths import files_of, suffix_of
 
-__all__ = ["FORMATS", "Source", "as_source", "column_types", "open_rows"]
+__all__ = ["FORMATS", "Source", "as_source", "column_types", "file_states", "open_rows"]
 
 #: Suffixes, and the module and function that open such a file.
 FORMATS = {
@@ -167,6 +168,11 @@ def column_types(
         for field in schema
         if field.name not in index_columns(schema)
     }
+
+
+def file_states(path: str | os.PathLike[str]) -> list[FileState]:
+    """Return the state of each file that a path stands for."""
+    return [FileState.of(file) for file in _files(os.fspath(path))]
 
 
 def as_source(X: Any) -> Source | None:

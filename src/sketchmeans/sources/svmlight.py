@@ -73,6 +73,12 @@ class SvmlightSource(SparseBatches):
     def like(self, zero_based: bool) -> Source:
         if zero_based == self.zero_based or self._is_said:
             return self
+        if self._lowest == 0:
+            raise ValueError(
+                f"{self.path} has a feature 0, and those of the fit were counted from "
+                "1: say zero_based=True or zero_based=False where the files of both "
+                "are opened."
+            )
         other = copy(self)
         other._count_from(zero_based)
         return other
