@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from sketchmeans.linalg import Array
+from sketchmeans.memory import format_bytes
 from sketchmeans.parallel import Workers
 from sketchmeans.sources import Source, as_source
 from sketchmeans.sums import TreeSum
@@ -294,6 +295,21 @@ class SourceRows(Rows):
         tallest = max(height, block_height(self.n_features, 0))
         return int(tallest * self._stored_bytes + self.X.thread_memory)
 
+    def check_room(self, budget: int) -> None:
+        """Raise where reading alone takes more than a budget, before any row is read.
+
+        Beside what the source states: a block, and a few numbers for each feature.
+        """
+        height = block_height(self.n_features, 0)
+        need = self.memory + self.thread_memory(height) + 32 * self.n_features
+        if need > budget:
+            raise MemoryError(
+                f"To read rows of {self.n_features:,} features from {self.X.path} "
+                f"takes {format_bytes(need)}; max_memory allows "
+                f"{format_bytes(budget)}. Raise max_memory, or write the file in "
+                "smaller row groups or batches."
+            )
+
     def held(self) -> Rows:
         rows = Rows(self.block(0, self.n_rows), self.workers, self.weights)
         rows.memory = self.held_memory
@@ -365,8 +381,16 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.startswith(("dask.", "sketchmeans.distributed."))
 
 
-def as_rows(X: Block, workers: Workers, weights: Array | None = None) -> Rows:
-    """Return the row source for `X`: a table, a path, a source or a Dask table."""
+def as_rows(
+    X: Block,
+    workers: Workers,
+    weights: Array | None = None,
+    budget: int | None = None,
+) -> Rows:
+    """Return the row source for `X`: a table, a path, a source or a Dask table.
+
+    Reading a file may take `budget` bytes.
+    """
     if is_dask(X):
         from sketchmeans.distributed import DaskRows, as_table
 
@@ -374,6 +398,8 @@ def as_rows(X: Block, workers: Workers, weights: Array | None = None) -> Rows:
     source = as_source(X)
     if source is not None:
         rows = SourceRows(source, workers, weights)
+        if budget is not None:
+            rows.check_room(budget)
         return rows.held() if rows.held_memory <= HELD_BYTES else rows
     if sparse.issparse(X):
         X = sparse.csr_array(X)

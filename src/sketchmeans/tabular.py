@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.cluster.base import Clusterer, FitOnly
 from sketchmeans.linalg import Array
+from sketchmeans.memory import memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.preparation import (
     Column,
@@ -32,6 +33,7 @@ from sketchmeans.preparation import (
 )
 from sketchmeans.preparation.scaling import n_blocks
 from sketchmeans.progress import Progress
+from sketchmeans.rows import SourceRows
 from sketchmeans.sources import Source
 from sketchmeans.validation import all_or_nothing, check_option
 
@@ -196,6 +198,8 @@ class TableClusterer(
             Workers(self.estimator.n_jobs) as workers,
             progress.blocks("reading rows", n_blocks(source)) as on_block,
         ):
+            budget = memory_budget(self.estimator.max_memory)
+            SourceRows(source, workers).check_room(budget)
             preparation, kept = learned(
                 source, self.scale, self.missing, workers, on_block
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,11 @@ from sketchmeans.sources.tables import (
 #: Bytes of a column chunk that are read together with the header of a page: few, as
 #: they are copied once more than the rest of the page.
 _BUFFER_BYTES = 2**12
-#: Most bytes that decoding a column takes: a dictionary, and a page before and after
-#: it is unpacked, each of a megabyte unless the writer was told otherwise.
+#: Bytes that decoding a column takes: a dictionary, and a page before and after it is
+#: unpacked, each of a megabyte unless the writer was told otherwise.
 _COLUMN_BYTES = 3 * 2**20
+#: How a header says that an integer follows.
+_NEXT_INTEGER = 0x15
 #: Most parts of the columns that threads decode side by side.
 _MOST_LANES = 4
 
@@ -69,7 +71,9 @@ class ParquetSource(TableSource):
         self._state = state
         self.batches = _ParquetBatches(state, metadata, columns)
         groups = range(metadata.num_row_groups)
-        decoding = [_decoding_bytes(metadata.row_group(i), columns) for i in groups]
+        decoding = [
+            _decoding_bytes(state, metadata.row_group(i), columns) for i in groups
+        ]
         self.memory = self.batches.memory + max(decoding, default=0) + ARROW_MEMORY
 
     def _label_values(self, name: str) -> Array:
@@ -231,11 +235,49 @@ def _opened(state: FileState, metadata: Any = None) -> Any:
         raise ValueError(f"{state.path} cannot be read as Parquet: {error}") from None
 
 
-def _decoding_bytes(group: Any, columns: Columns) -> int:
+def _decoding_bytes(state: FileState, group: Any, columns: Columns) -> int:
+    """Return what decoding a batch of a row group takes beside the batch."""
     wanted = set(columns.names)
     chunks = [group.column(i) for i in range(group.num_columns)]
     return sum(
-        _BUFFER_BYTES + min(2 * chunk.total_uncompressed_size, _COLUMN_BYTES)
+        _BUFFER_BYTES + _column_bytes(state, chunk)
         for chunk in chunks
         if chunk.path_in_schema in wanted
     )
+
+
+def _column_bytes(state: FileState, chunk: Any) -> int:
+    """Return what decoding one column takes: a dictionary, and a page, both twice.
+
+    Small chunks are taken for one page each.  Of others the first pages tell, as
+    writers make all of about the same size: a megabyte, or as much as they hold.
+    """
+    if 2 * chunk.total_uncompressed_size <= _COLUMN_BYTES:
+        return int(2 * chunk.total_uncompressed_size)
+    places = [chunk.data_page_offset]
+    if chunk.has_dictionary_page:
+        places.append(chunk.dictionary_page_offset)
+    with open(state.path, "rb") as file:
+        pages = sum(page_bytes(file, place) for place in places)
+    return int(min(2 * chunk.total_uncompressed_size, max(pages, _COLUMN_BYTES)))
+
+
+def page_bytes(file: BinaryIO, place: int) -> int:
+    """Return the bytes of a page, before and after it is unpacked; 0 if unknown.
+
+    A page starts with its kind and the two sizes, each a byte that says "the next
+    field, an integer of 32 bits" and a number of 7 bits a byte, the sign in the lowest.
+    """
+    file.seek(place)
+    head, sizes = iter(file.read(32)), []
+    for _ in range(3):
+        if next(head, None) != _NEXT_INTEGER:
+            return 0
+        value = shift = 0
+        for byte in head:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        sizes.append(value >> 1)
+    return sum(sizes[1:])
