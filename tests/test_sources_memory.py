@@ -38,9 +38,7 @@ def test_an_archive_is_opened_without_being_unpacked(tmp_path):
         path = tmp_path / name
         assert path.stat().st_size < 200_000
         assert peak_of(lambda path=path: open_rows(path)) < 16e6
-    with pytest.raises(
-        MemoryError, match=r"table\.npz takes 6\d\.\d MB; max_memory"
-    ):
+    with pytest.raises(MemoryError, match=r"table\.npz takes 6\d\.\d MB; max_memory"):
         NystromKMeans(2, max_memory="60MB").fit(tmp_path / "table.npz")
 
 
