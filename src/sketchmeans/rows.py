@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from sketchmeans.linalg import Array
-from sketchmeans.memory import format_bytes
+from sketchmeans.memory import FIXED_NEED, format_bytes
 from sketchmeans.parallel import Workers
 from sketchmeans.sources import Source, as_source
 from sketchmeans.sums import TreeSum
@@ -299,10 +299,11 @@ class SourceRows(Rows):
         """Raise where reading alone takes more than a budget, before any row is read.
 
         Beside what the source states: a block, and a few numbers for each feature.
+        What every fit takes is not worth an error here: the fit's own formula has it.
         """
-        height = block_height(self.n_features, 0)
+        height = min(block_height(self.n_features, 0), self.n_rows)
         need = self.memory + self.thread_memory(height) + 32 * self.n_features
-        if need > budget:
+        if need > max(budget, FIXED_NEED):
             raise MemoryError(
                 f"To read rows of {self.n_features:,} features from {self.X.path} "
                 f"takes {format_bytes(need)}; max_memory allows "

@@ -37,7 +37,7 @@ def fuzz(n_mutations, seed=0, table="tests.fuzz.targets.TARGETS"):
         if done.returncode > 0:
             raise RuntimeError(f"The process failed at {last}: {done.stderr}")
         name = signal.Signals(-done.returncode).name
-        found.append({**last, "wrong": f"{name}: {done.stderr[-2_000:]}"})
+        found.append({**last, "wrong": f"{name}: {done.stderr[:2_000]}"})
         start = last["number"] + 1
     return found
 

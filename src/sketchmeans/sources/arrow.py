@@ -97,7 +97,7 @@ class ArrowSource(TableSource):
         except (pa.ArrowException, OSError) as error:
             raise _damaged(self._state, f"column {name!r}", error) from None
         self._state.check()
-        return label_array(values)
+        return label_array(self.path, name, values)
 
 
 @dataclass(frozen=True)

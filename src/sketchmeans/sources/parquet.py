@@ -71,9 +71,11 @@ class ParquetSource(TableSource):
         self._state = state
         self.batches = _ParquetBatches(state, metadata, columns)
         groups = range(metadata.num_row_groups)
-        decoding = [
-            _decoding_bytes(state, metadata.row_group(i), columns) for i in groups
-        ]
+        with open(state.path, "rb") as file:
+            decoding = [
+                _decoding_bytes(state, file, metadata.row_group(i), columns)
+                for i in groups
+            ]
         self.memory = self.batches.memory + max(decoding, default=0) + ARROW_MEMORY
 
     def _label_values(self, name: str) -> Array:
@@ -85,7 +87,7 @@ class ParquetSource(TableSource):
                 f"{self.path} is damaged in column {name!r}: {error}"
             ) from None
         self._state.check()
-        return label_array(column)
+        return label_array(self.path, name, column)
 
 
 class _ParquetBatches(ForwardBatches):
@@ -235,44 +237,50 @@ def _opened(state: FileState, metadata: Any = None) -> Any:
         raise ValueError(f"{state.path} cannot be read as Parquet: {error}") from None
 
 
-def _decoding_bytes(state: FileState, group: Any, columns: Columns) -> int:
+def _decoding_bytes(
+    state: FileState, file: BinaryIO, group: Any, columns: Columns
+) -> int:
     """Return what decoding a batch of a row group takes beside the batch."""
     wanted = set(columns.names)
     chunks = [group.column(i) for i in range(group.num_columns)]
     return sum(
-        _BUFFER_BYTES + _column_bytes(state, chunk)
+        _BUFFER_BYTES + _column_bytes(state, file, chunk)
         for chunk in chunks
         if chunk.path_in_schema in wanted
     )
 
 
-def _column_bytes(state: FileState, chunk: Any) -> int:
+def _column_bytes(state: FileState, file: BinaryIO, chunk: Any) -> int:
     """Return what decoding one column takes: a dictionary, and a page, both twice.
 
     Small chunks are taken for one page each.  Of others the first pages tell, as
     writers make all of about the same size: a megabyte, or as much as they hold.
     """
-    if 2 * chunk.total_uncompressed_size <= _COLUMN_BYTES:
-        return int(2 * chunk.total_uncompressed_size)
     places = [chunk.data_page_offset]
     if chunk.has_dictionary_page:
         places.append(chunk.dictionary_page_offset)
-    with open(state.path, "rb") as file:
-        pages = sum(page_bytes(file, place) for place in places)
+    pages = sum(sum(_page_sizes(state, file, place)) for place in places)
     return int(min(2 * chunk.total_uncompressed_size, max(pages, _COLUMN_BYTES)))
 
 
-def page_bytes(file: BinaryIO, place: int) -> int:
-    """Return the bytes of a page, before and after it is unpacked; 0 if unknown.
+def _page_sizes(state: FileState, file: BinaryIO, place: int) -> tuple[int, int]:
+    """Return the bytes of a page before and after it is packed; 0 if they are unknown.
 
     A page starts with its kind and the two sizes, each a byte that says "the next
     field, an integer of 32 bits" and a number of 7 bits a byte, the sign in the lowest.
+    pyarrow takes memory for as many bytes as a page says, so these must be there.
     """
+    rest = state.size - place
+    if place < 0 or rest < 0:
+        raise ValueError(
+            f"{state.path} is damaged: it declares a page at byte {place:,}, and has "
+            f"{state.size:,} bytes."
+        )
     file.seek(place)
     head, sizes = iter(file.read(32)), []
     for _ in range(3):
         if next(head, None) != _NEXT_INTEGER:
-            return 0
+            return 0, 0
         value = shift = 0
         for byte in head:
             value |= (byte & 0x7F) << shift
@@ -280,4 +288,9 @@ def page_bytes(file: BinaryIO, place: int) -> int:
             if byte < 0x80:
                 break
         sizes.append(value >> 1)
-    return sum(sizes[1:])
+    if sizes[2] > rest:
+        raise ValueError(
+            f"{state.path} is damaged: a page at byte {place:,} declares "
+            f"{sizes[2]:,} bytes, and the file has {rest:,} from there."
+        )
+    return sizes[1], sizes[2]

@@ -207,6 +207,10 @@ def _listed(names: list[str], most: int = 20) -> str:
     return f"[{shown}, ...]" if len(names) > most else f"[{shown}]"
 
 
-def label_array(column: Any) -> Array:
-    """Return a column of any type as an array."""
-    return np.array(column.to_pylist())
+def label_array(path: str, name: str, column: Any) -> Array:
+    """Return a column of any type as an array, if all its values are sound."""
+    try:
+        column.validate(full=True)
+        return np.array(column.to_pylist())
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise ValueError(f"{path} is damaged in column {name!r}: {error}") from None
