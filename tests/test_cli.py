@@ -23,6 +23,7 @@ from sketchmeans import (
 from sketchmeans.cli import bars, main
 from sketchmeans.cli.report import known_classes
 from sketchmeans.cli.screen import Screen
+from sketchmeans.preparation import as_table
 from tests.commands import refused, said
 
 N = 900
@@ -468,9 +469,32 @@ def test_info_of_a_model(data, run):
 
 def test_a_table_without_the_classes_has_a_report_without_them(data, tmp_path):
     model = sketchmeans.load(data / "model.skm")
-    assert list(known_classes(model, data / "shop.csv"))[:5] == list(FRAME.segment[:5])
+    classes = known_classes(model, as_table(data / "shop.csv"))
+    assert list(classes)[:5] == list(FRAME.segment[:5])
     FRAME.drop(columns="segment").to_csv(tmp_path / "x.csv", index=False)
-    assert known_classes(model, tmp_path / "x.csv") is None
+    assert known_classes(model, as_table(tmp_path / "x.csv")) is None
+
+
+def test_how_a_file_is_read_can_be_said(run, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    lines = [",".join(map(str, row)) for row in rows.tolist()]
+    (tmp_path / "years.csv").write_text("\n".join(["2019,2020,2021", *lines]) + "\n")
+    said = run("info", tmp_path / "years.csv")
+    assert "say which with --header yes or --header no" in said.err
+    found = run("info", tmp_path / "years.csv", "--header", "yes", "--json").json
+    assert (found["n_rows"], found["names"]) == (20, ["2019", "2020", "2021"])
+    model, labels = tmp_path / "m.skm", tmp_path / "labels.npy"
+    run("fit", tmp_path / "years.csv", "-k", 2, "--header", "yes", "--model", model)
+    for header, n_rows in (("yes", 20), ("no", None)):
+        options = (model, tmp_path / "years.csv", "--out", labels, "--header", header)
+        if n_rows is None:  # the model knows its columns by name
+            assert "has no column names" in run("predict", *options).err
+        else:
+            run("predict", *options)
+            assert np.load(labels).shape == (n_rows,)
+    (tmp_path / "x.svm").write_text("1 1:2 2:1\n1 1:3 2:7\n1 1:1 2:2\n")
+    options = ("--zero-based", "yes", "--json")
+    assert run("info", tmp_path / "x.svm", *options).json["names"] == [0, 1, 2]
 
 
 # --- mistakes ------------------------------------------------------------------------

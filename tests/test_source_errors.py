@@ -123,7 +123,7 @@ def test_a_file_that_is_cut_off_while_it_is_read(tmp_path):
     source.read(0, 10)
     os.truncate(path, path.stat().st_size - 100_000)
     with pytest.raises(
-        ValueError, match=r"rows\.npy ends at byte \d+, \d+ bytes too ea"
+        ValueError, match=r"rows\.npy has changed since .* 432,128 bytes and has 332"
     ):
         source.read(0, 9_000)
 
@@ -212,7 +212,7 @@ def test_arrays_that_are_no_tables(tmp_path):
 def test_a_csr_matrix_whose_parts_do_not_fit(tmp_path):
     parts = {"indptr": [0, 1, 3], "indices": [0, 1], "data": [1.0, 2.0]}
     np.savez(tmp_path / "rows.npz", shape=(2, 2), format=b"csr", **parts)
-    text = "no CSR matrix of 2 rows: it has 3 row pointers, 2 column numbers and 2 val"
+    text = "its row pointers end at 3; they should start at 0, never fall, and end at 2"
     _refused(tmp_path / "rows.npz", text)
 
 
@@ -239,7 +239,7 @@ def test_options_that_mean_nothing(tmp_path):
     svm = write_svmlight_from_one(tmp_path, rows)
     _refused(svm, "columns=['a'] should be None for", columns=["a"])
     csv = write_csv_without_header(tmp_path, X)
-    _refused(csv, "starts with a line of numbers", columns=["a"])
+    _refused(csv, "starts with a row and not with names", columns=["a"])
 
 
 def test_columns_that_are_no_numbers(tmp_path):

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from sketchmeans.linalg import Array
+from sketchmeans.memory import FIXED_NEED, format_bytes
 from sketchmeans.parallel import Workers
 from sketchmeans.sources import Source, as_source
 from sketchmeans.sums import TreeSum
@@ -308,6 +309,22 @@ class SourceRows(Rows):
         tallest = max(height, block_height(self.n_features, 0))
         return int(tallest * self._stored_bytes + self.X.thread_memory)
 
+    def check_room(self, budget: int) -> None:
+        """Raise where reading alone takes more than a budget, before any row is read.
+
+        Beside what the source states: a block, and a few numbers for each feature.
+        What every fit takes is not worth an error here: the fit's own formula has it.
+        """
+        height = min(block_height(self.n_features, 0), self.n_rows)
+        need = self.memory + self.thread_memory(height) + 32 * self.n_features
+        if need > max(budget, FIXED_NEED):
+            raise MemoryError(
+                f"To read rows of {self.n_features:,} features from {self.X.path} "
+                f"takes {format_bytes(need)}; max_memory allows "
+                f"{format_bytes(budget)}. Raise max_memory, or write the file in "
+                "smaller row groups or batches."
+            )
+
     def held(self) -> Rows:
         rows = Rows(self.block(0, self.n_rows), self.workers, self.weights)
         rows.memory = self.held_memory
@@ -379,8 +396,16 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.startswith(("dask.", "sketchmeans.distributed."))
 
 
-def as_rows(X: Block, workers: Workers, weights: Array | None = None) -> Rows:
-    """Return the row source for `X`: a table, a path, a source or a Dask table."""
+def as_rows(
+    X: Block,
+    workers: Workers,
+    weights: Array | None = None,
+    budget: int | None = None,
+) -> Rows:
+    """Return the row source for `X`: a table, a path, a source or a Dask table.
+
+    Reading a file may take `budget` bytes.
+    """
     if is_dask(X):
         from sketchmeans.distributed import DaskRows, as_table
 
@@ -388,6 +413,8 @@ def as_rows(X: Block, workers: Workers, weights: Array | None = None) -> Rows:
     source = as_source(X)
     if source is not None:
         rows = SourceRows(source, workers, weights)
+        if budget is not None:
+            rows.check_room(budget)
         return rows.held() if rows.held_memory <= HELD_BYTES else rows
     if sparse.issparse(X):
         X = sparse.csr_array(X)

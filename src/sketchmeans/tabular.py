@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.cluster.base import Clusterer, FitOnly
 from sketchmeans.linalg import Array
+from sketchmeans.memory import memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.preparation import (
     Column,
@@ -32,6 +33,7 @@ from sketchmeans.preparation import (
 )
 from sketchmeans.preparation.scaling import n_blocks
 from sketchmeans.progress import Progress
+from sketchmeans.rows import SourceRows
 from sketchmeans.sources import Source
 from sketchmeans.validation import all_or_nothing, check_option
 
@@ -102,6 +104,8 @@ class TableClusterer(
         As in `estimator_`.
     n_features_in_, feature_names_in_
         Number and names of `columns_`.
+    zero_based_ : bool
+        Whether features were counted from 0, of a fit on svmlight files.
 
     Examples
     --------
@@ -194,10 +198,15 @@ class TableClusterer(
             Workers(self.estimator.n_jobs) as workers,
             progress.blocks("reading rows", n_blocks(source)) as on_block,
         ):
+            budget = memory_budget(self.estimator.max_memory)
+            SourceRows(source, workers).check_room(budget)
             preparation, kept = learned(
                 source, self.scale, self.missing, workers, on_block
             )
         self._store(columns, table.types is not None, preparation)
+        self.__dict__.pop("zero_based_", None)
+        if source.zero_based is not None:
+            self.zero_based_ = source.zero_based
         prepared = PreparedSource(source, preparation, kept)
         self.n_dropped_ = len(source) - len(prepared)
         return prepared, kept
@@ -303,6 +312,9 @@ class TableClusterer(
         """Return the prepared rows, which are kept, and how many there were."""
         preparation = self._preparation()
         table = as_table(X)
+        if hasattr(self, "zero_based_"):  # fitted to features that are numbered
+            n_features = 1 + max(int(column) for column in self.columns_)
+            table = table.like(self.zero_based_, n_features)
         source = table.open(known_columns(table, self.columns_))
         kept = None
         if self.missing == "drop":

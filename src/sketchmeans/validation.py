@@ -182,6 +182,12 @@ def _dask_table(X: Any, estimator: Any) -> Any:
     return as_table(X)
 
 
+def _counted_alike(estimator: Any, table: Source) -> Source:
+    """Return a source whose features are counted as those of the fit were."""
+    zero_based = getattr(estimator, "zero_based_", None)
+    return table if zero_based is None else table.like(zero_based)
+
+
 def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return a user's table as it is stored: nothing is converted as a whole.
 
@@ -189,12 +195,17 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     table has the wrong width, as NaN may well be the reason.
     """
     table = checked_table(X, estimator)
+    if reset:
+        vars(estimator).pop("zero_based_", None)
     if is_dask(table):
         validate_data(estimator, table.shell, reset=reset, skip_check_array=True)
         return table
     if isinstance(table, Source):
         if not reset:
+            table = _counted_alike(estimator, table)
             table = table.widened(estimator.n_features_in_)
+        elif table.zero_based is not None:
+            estimator.zero_based_ = table.zero_based
         validate_data(estimator, table.shell(), reset=reset, skip_check_array=True)
         return table
     if not reset and table.shape[1] != estimator.n_features_in_:

@@ -85,6 +85,8 @@ def fit(
     label_column: o.LabelColumn = None,
     scale: o.Scale = "standard",
     missing: o.Missing = "error",
+    header: o.Header = None,
+    zero_based: o.ZeroBased = None,
     estimator: o.Estimator = "nystrom",
     kernel: o.Kernel = None,
     gamma: o.Gamma = None,
@@ -108,7 +110,7 @@ def fit(
 ) -> None:
     """Cluster a table; write a model, labels and a report."""
     from sketchmeans.cli import fit as command
-    from sketchmeans.cli.data import number_or_word, whole_or_auto
+    from sketchmeans.cli.data import Reading, number_or_word, whole_or_auto
 
     screen = _screen(as_json, quiet, verbose, debug, stream=labels == "-")
     params: dict[str, Any] = {
@@ -136,7 +138,8 @@ def fit(
         "missing": missing,
     }
     outputs = command.Outputs(model, labels, report, checkpoint)
-    command.run(screen, data, n_clusters, estimator, params, table, outputs)
+    reading = Reading(header, zero_based)
+    command.run(screen, data, n_clusters, estimator, params, table, outputs, reading)
 
 
 @app.command()
@@ -151,6 +154,8 @@ def predict(
             "on standard output.",
         ),
     ] = "-",
+    header: o.Header = None,
+    zero_based: o.ZeroBased = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
@@ -158,9 +163,10 @@ def predict(
 ) -> None:
     """Label the rows of a table with a saved model."""
     from sketchmeans.cli import predict as command
+    from sketchmeans.cli.data import Reading
 
     screen = _screen(as_json, quiet, verbose, debug, stream=out == "-")
-    command.run(screen, model, data, out)
+    command.run(screen, model, data, out, Reading(header, zero_based))
 
 
 @app.command()
@@ -178,6 +184,8 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
+    header: o.Header = None,
+    zero_based: o.ZeroBased = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
@@ -185,9 +193,11 @@ def report(
 ) -> None:
     """Explain a saved model on a table in pictures, as one HTML file."""
     from sketchmeans.cli import report as command
+    from sketchmeans.cli.data import Reading
 
     screen = _screen(as_json, quiet, verbose, debug)
-    command.run(screen, model, data, out, image_shape, title)
+    reading = Reading(header, zero_based)
+    command.run(screen, model, data, out, image_shape, title, reading)
 
 
 @app.command()
@@ -199,6 +209,8 @@ def compare(
     label_column: o.LabelColumn = None,
     scale: o.Scale = "standard",
     missing: o.Missing = "error",
+    header: o.Header = None,
+    zero_based: o.ZeroBased = None,
     kernel: o.Kernel = None,
     gamma: o.Gamma = None,
     landmarks: Annotated[
@@ -218,7 +230,7 @@ def compare(
 ) -> None:
     """Compare ways to choose landmarks, and plain k-means, on a table."""
     from sketchmeans.cli import compare as command
-    from sketchmeans.cli.data import number_or_word
+    from sketchmeans.cli.data import Reading, number_or_word
 
     screen = _screen(as_json, quiet, verbose, debug, answers=True)
     params = {
@@ -236,7 +248,8 @@ def compare(
         "scale": scale,
         "missing": missing,
     }
-    command.run(screen, data, n_clusters, landmarks, params, table)
+    reading = Reading(header, zero_based)
+    command.run(screen, data, n_clusters, landmarks, params, table, reading)
 
 
 @app.command()
@@ -266,6 +279,8 @@ def choose(
     label_column: o.LabelColumn = None,
     scale: o.Scale = "standard",
     missing: o.Missing = "error",
+    header: o.Header = None,
+    zero_based: o.ZeroBased = None,
     report: o.ReportOut = None,
     jobs: o.Jobs = None,
     seed: o.Seed = 0,
@@ -276,6 +291,7 @@ def choose(
 ) -> None:
     """Suggest a number of clusters and a bandwidth, with the reason."""
     from sketchmeans.cli import choose as command
+    from sketchmeans.cli.data import Reading
 
     screen = _screen(as_json, quiet, verbose, debug, answers=True)
     table = {
@@ -286,7 +302,8 @@ def choose(
         "missing": missing,
     }
     params = {"kernel": kernel, "n_jobs": jobs, "random_state": seed}
-    command.run(screen, data, n_clusters, gamma, params, table, report)
+    reading = Reading(header, zero_based)
+    command.run(screen, data, n_clusters, gamma, params, table, report, reading)
 
 
 @app.command()
@@ -295,13 +312,17 @@ def info(
         str,
         typer.Argument(metavar="MODEL|DATA", help="A model, or a table; - is CSV."),
     ],
+    header: o.Header = None,
+    zero_based: o.ZeroBased = None,
     as_json: o.Json = False,
     debug: o.Debug = False,
 ) -> None:
     """Say what is in a model file or a table."""
     from sketchmeans.cli import info as command
+    from sketchmeans.cli.data import Reading
 
-    command.run(_screen(as_json, False, False, debug), file)
+    screen = _screen(as_json, False, False, debug)
+    command.run(screen, file, Reading(header, zero_based))
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from sketchmeans.cli.bars import watched
-from sketchmeans.cli.data import built_estimator, readable, table_clusterer
+from sketchmeans.cli.data import Reading, built_estimator, readable, table_clusterer
 from sketchmeans.cli.output import check_apart, check_can_write
 from sketchmeans.cli.report import known_classes, written_report
 from sketchmeans.cli.screen import Screen
@@ -23,8 +23,9 @@ def run(
     n_clusters: str,
     gamma: str | None,
     params: Mapping[str, Any],
-    table: Mapping[str, Any],
+    choice: Mapping[str, Any],
     report: str | None,
+    reading: Reading,
 ) -> None:
     """Try numbers of clusters, then bandwidths, and suggest one of each."""
     counts, gammas = _counts(n_clusters), _gammas(gamma)
@@ -36,15 +37,15 @@ def run(
     check_can_write("--report", report, (".html",))
     check_apart({"--report": report}, [data])
     chosen = {name: value for name, value in params.items() if value is not None}
-    with readable(data, screen) as path, screen.warnings():
+    with readable(data, screen, reading) as table, screen.warnings():
         first = gammas[0] if len(gammas) == 1 else None
         model = table_clusterer(
             built_estimator("nystrom", counts[0], {**params, "gamma": first}),
-            path,
-            **table,
+            table,
+            **choice,
         )
         with stages(screen) as shown:
-            rows = shown.watch(model).learn(path).prepare(path)
+            rows = shown.watch(model).learn(table).prepare(table)
         model.set_callbacks()
         if len(counts) > 1 or (has_width and len(gammas) != 1):
             counts = _possible(screen, rows, counts)
@@ -57,9 +58,9 @@ def run(
             model.set_params(estimator__n_clusters=k)
             if width is not None:
                 model.set_params(estimator__gamma=width)
-            watched(model, screen).fit(path)
-            classes = known_classes(model, path)
-            written_report(screen, model, path, report, classes=classes, paths=paths)
+            watched(model, screen).fit(table)
+            classes = known_classes(model, table)
+            written_report(screen, model, table, report, classes=classes, paths=paths)
     for advice in (k_advice, g_advice):
         if advice is not None:
             screen.say(advice.note)
@@ -67,7 +68,10 @@ def run(
         screen.say(
             f"The {params['kernel']} kernel has no bandwidth: there was none to choose."
         )
-    screen.say(f"\nNext: {_next(data, k, width, params, table)}", style="bold")
+    screen.say(
+        f"\nNext: {_next(data, k, width, params, {**choice, **vars(reading)})}",
+        style="bold",
+    )
     if report is not None:
         screen.say(f"Wrote {report}.")
     screen.json(

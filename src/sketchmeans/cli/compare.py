@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from sketchmeans.cli.bars import duration
-from sketchmeans.cli.data import built_estimator, readable, table_clusterer
+from sketchmeans.cli.data import Reading, built_estimator, readable, table_clusterer
 from sketchmeans.cli.screen import Screen
 from sketchmeans.cli.stages import stages
 
@@ -22,19 +22,20 @@ def run(
     n_clusters: int,
     landmarks: str,
     params: Mapping[str, Any],
-    table: Mapping[str, Any],
+    choice: Mapping[str, Any],
+    reading: Reading,
 ) -> None:
     """Fit one model for each landmark selector, and plain k-means."""
     from sketchmeans.diagnostics import compare_models
 
     models = _models(n_clusters, landmarks, params)
-    with readable(data, screen) as path, screen.warnings():
-        tables = table_clusterer(models[PLAIN], path, **table)
+    with readable(data, screen, reading) as table, screen.warnings():
+        tables = table_clusterer(models[PLAIN], table, **choice)
         with stages(screen) as shown:
-            rows = shown.watch(tables).learn(path).prepare(path)
+            rows = shown.watch(tables).learn(table).prepare(table)
             classes = None
-            if table["label_column"] is not None:
-                classes = tables.label_values(path)
+            if choice["label_column"] is not None:
+                classes = tables.label_values(table)
             for model in models.values():
                 shown.watch(model)
             with shown.stage("Methods compared", len(models)) as all_of_them:

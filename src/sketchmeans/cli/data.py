@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -29,22 +30,41 @@ _CLASSES = {
 STREAM, STREAM_NAME = "-", "standard input"
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read, as typed: "yes", "no", or None to find out."""
+
+    header: str | None = None
+    zero_based: str | None = None
+
+    def table(self, path: str) -> Table:
+        """Return the table that a path stands for."""
+        from sketchmeans.preparation import as_table
+
+        return as_table(
+            path, header=_YES_NO[self.header], zero_based=_YES_NO[self.zero_based]
+        )
+
+
+_YES_NO = {"yes": True, "no": False, None: None}
+
+
 @contextmanager
-def readable(data: str, screen: Screen) -> Iterator[str]:
-    """Yield the path of a table; standard input is kept in a file meanwhile.
+def readable(data: str, screen: Screen, reading: Reading) -> Iterator[Table]:
+    """Yield a table; standard input is kept in a file meanwhile.
 
     A fit reads its rows many times, which a pipe does not allow.  Whatever is printed
     calls that file standard input.
     """
     if data != STREAM:
-        yield data
+        yield reading.table(data)
         return
     with tempfile.TemporaryDirectory(prefix="sketchmeans-") as folder:
         path = os.path.join(folder, "standard-input.csv")
         screen.called[path] = STREAM_NAME
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        yield path
+        yield reading.table(path)
 
 
 def number_or_word(text: str | None) -> float | int | str | None:
@@ -73,7 +93,7 @@ def whole_or_auto(option: str, text: str | None) -> int | str | None:
     return value
 
 
-def column_list(typed: Sequence[str] | None, path: str) -> list[str | int] | None:
+def column_list(typed: Sequence[str] | None, table: Table) -> list[str | int] | None:
     r"""Return the columns that were typed: names, or numbers where there are none.
 
     Names with a comma are put in quotes.
@@ -83,29 +103,27 @@ def column_list(typed: Sequence[str] | None, path: str) -> list[str | int] | Non
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
     >>> _ = path.write_text("a,b,c d\n1,2,3\n")
-    >>> column_list(["a,c d", "b"], str(path))
+    >>> column_list(["a,c d", "b"], Reading().table(path))
     ['a', 'c d', 'b']
     """
     if not typed:
         return None
     names = [name.strip() for row in csv.reader(typed) for name in row]
-    return [column_name(name, path) for name in names if name]
+    return [column_name(name, table) for name in names if name]
 
 
 def _some_columns(
-    option: str, typed: Sequence[str] | None, path: str
+    option: str, typed: Sequence[str] | None, table: Table
 ) -> list[str | int] | None:
-    columns = column_list(typed, path)
+    columns = column_list(typed, table)
     if columns is not None and not columns:
         raise typer.BadParameter(f"{option} '' should name at least one column.")
     return columns
 
 
-def column_name(typed: str, path: str) -> str | int:
+def column_name(typed: str, table: Table) -> str | int:
     """Return a column that was typed: its name, or its number where it has none."""
-    from sketchmeans.sources import column_types
-
-    if typed.isdecimal() and column_types(path) is None:
+    if typed.isdecimal() and table.types is None:
         return int(typed)
     return typed
 
@@ -133,7 +151,7 @@ def built_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> An
 
 def table_clusterer(
     estimator: Any,
-    path: str,
+    table: Table,
     *,
     columns: Sequence[str] | None,
     exclude: Sequence[str] | None,
@@ -146,9 +164,9 @@ def table_clusterer(
 
     return TableClusterer(
         estimator,
-        columns=_some_columns("--columns", columns, path),
-        exclude=_some_columns("--exclude", exclude, path),
-        label_column=None if label_column is None else column_name(label_column, path),
+        columns=_some_columns("--columns", columns, table),
+        exclude=_some_columns("--exclude", exclude, table),
+        label_column=None if label_column is None else column_name(label_column, table),
         scale=scale,
         missing=missing,
     )

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from sketchmeans.cli.bars import duration, watched
-from sketchmeans.cli.data import built_estimator, readable, table_clusterer
+from sketchmeans.cli.data import Reading, built_estimator, readable, table_clusterer
 from sketchmeans.cli.interrupt import finishing_pass
 from sketchmeans.cli.output import (
     check_apart,
@@ -55,8 +55,9 @@ def run(
     n_clusters: int,
     estimator: str,
     params: Mapping[str, Any],
-    table: Mapping[str, Any],
+    choice: Mapping[str, Any],
     outputs: Outputs,
+    reading: Reading,
 ) -> None:
     """Cluster a table, say what came out, and write it."""
     outputs.check(data)
@@ -66,13 +67,13 @@ def run(
         raise typer.BadParameter(
             f"--checkpoint means nothing to --estimator {estimator}; leave it out."
         )
-    with readable(data, screen) as path, screen.warnings():
-        model = watched(table_clusterer(built, path, **table), screen)
+    with readable(data, screen, reading) as table, screen.warnings():
+        model = watched(table_clusterer(built, table, **choice), screen)
         start = time.perf_counter()
         with finishing_pass(outputs.checkpoint, screen) as checkpoint:
-            model.fit(path, checkpoint=checkpoint)
+            model.fit(table, checkpoint=checkpoint)
         seconds = time.perf_counter() - start
-        classes = known_classes(model, path)
+        classes = known_classes(model, table)
         if outputs.model is not None:
             from sketchmeans import save
 
@@ -82,7 +83,7 @@ def run(
             write_labels(model.labels_, outputs.labels)
             screen.written.append(outputs.labels)
         if outputs.report is not None:
-            written_report(screen, model, path, outputs.report, classes=classes)
+            written_report(screen, model, table, outputs.report, classes=classes)
     found = _found(model, seconds, classes)
     _say(screen, model, found)
     if outputs.files:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sketchmeans.cli.data import STREAM, STREAM_NAME, loaded, readable
+from sketchmeans.cli.data import STREAM, STREAM_NAME, Reading, loaded, readable
 from sketchmeans.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from sketchmeans.preparation import Table
 
 #: Most columns that are listed.
 _LISTED = 40
@@ -21,23 +24,23 @@ _CALLED = {
 }
 
 
-def run(screen: Screen, file: str) -> None:
+def run(screen: Screen, file: str, reading: Reading) -> None:
     """Say what is in a file: a table if its name ends as such, else a model."""
     from sketchmeans.sources import FORMATS
 
     is_table = file == STREAM or Path(file).suffix.lower() in FORMATS
     if is_table or os.path.isdir(file) or not os.path.exists(file):
-        with readable(file, screen) as path:
-            _table(screen, path, STREAM_NAME if file == STREAM else file)
+        with readable(file, screen, reading) as table:
+            _table(screen, table, STREAM_NAME if file == STREAM else file)
     else:
         _model(screen, file)
 
 
-def _table(screen: Screen, path: str, called: str) -> None:
+def _table(screen: Screen, table: Table, called: str) -> None:
     from sketchmeans.diagnostics import column_summary
 
     with screen.working("Reading rows"):
-        found = column_summary(path)
+        found = column_summary(table)
     screen.say(
         f"{called}: {found.n_rows:,} rows of {len(found.names):,} columns", style="bold"
     )

@@ -14,6 +14,7 @@ _TALK = "What is printed"
 EstimatorName = Literal["nystrom", "exact", "sketched"]
 ScaleName = Literal["standard", "robust", "none"]
 MissingName = Literal["error", "drop", "mean"]
+YesNo = Literal["yes", "no"]
 
 Data = Annotated[
     str,
@@ -220,6 +221,22 @@ Missing = Annotated[
     typer.Option(
         help="Rows with missing values: an error, left out (label -1), or filled with "
         "the mean.",
+        rich_help_panel=_TABLE,
+    ),
+]
+Header = Annotated[
+    YesNo | None,
+    typer.Option(
+        help="Whether text starts with the names of the columns.",
+        show_default="found out",
+        rich_help_panel=_TABLE,
+    ),
+]
+ZeroBased = Annotated[
+    YesNo | None,
+    typer.Option(
+        help="Whether features of svmlight files are counted from 0.",
+        show_default="found out, or as in the fit",
         rich_help_panel=_TABLE,
     ),
 ]

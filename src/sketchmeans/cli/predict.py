@@ -6,16 +6,15 @@ import time
 from typing import Any
 
 from sketchmeans.cli.bars import duration
-from sketchmeans.cli.data import STREAM, loaded, readable, rows_by_name
+from sketchmeans.cli.data import STREAM, Reading, loaded, readable, rows_by_name
 from sketchmeans.cli.output import check_apart, check_labels, write_labels
 from sketchmeans.cli.screen import Screen
 from sketchmeans.cli.stages import WatchedTable, stages
 
 
-def run(screen: Screen, model: str, data: str, out: str) -> None:
+def run(screen: Screen, model: str, data: str, out: str, reading: Reading) -> None:
     """Label the rows of a table."""
     from sketchmeans import TableClusterer
-    from sketchmeans.preparation import as_table
 
     check_labels("--out", out)
     check_apart({"--out": out}, [model, data])
@@ -24,12 +23,12 @@ def run(screen: Screen, model: str, data: str, out: str) -> None:
         raise ValueError(
             f"{model} holds a {type(fitted).__name__}, which has no clusters."
         )
-    with readable(data, screen) as path, screen.warnings():
+    with readable(data, screen, reading) as raw, screen.warnings():
         start = time.perf_counter()
         with stages(screen) as shown, shown.stage("Labelling rows") as stage:
             # Rows with gaps are looked for first.
             n_passes = 2 if getattr(fitted, "missing", None) == "drop" else 1
-            table: Any = WatchedTable(as_table(path), stage, n_passes)
+            table: Any = WatchedTable(raw, stage, n_passes)
             if not isinstance(fitted, TableClusterer):
                 table = rows_by_name(fitted, table)
             labels = fitted.predict(table)

@@ -7,10 +7,11 @@ from typing import Any
 
 import typer
 
-from sketchmeans.cli.data import loaded, model_and_rows, readable
+from sketchmeans.cli.data import Reading, loaded, model_and_rows, readable
 from sketchmeans.cli.output import check_apart, check_can_write
 from sketchmeans.cli.screen import Screen
 from sketchmeans.cli.stages import WatchedTable, stages
+from sketchmeans.preparation import Table
 
 #: Stages of a report that go through the rows.
 _ROW_BY_ROW = ("clusters", "certificate")
@@ -23,19 +24,20 @@ def run(
     out: str,
     image_shape: str | None,
     title: str | None,
+    reading: Reading,
 ) -> None:
     """Write a report of a saved model."""
     check_can_write("--out", out, (".html",))
     check_apart({"--out": out}, [model, data])
     shape = _shape(image_shape)
     fitted = loaded(model)
-    with readable(data, screen) as path, screen.warnings():
+    with readable(data, screen, reading) as table, screen.warnings():
         written_report(
             screen,
             fitted,
-            path,
+            table,
             out,
-            classes=known_classes(fitted, path),
+            classes=known_classes(fitted, table),
             image_shape=shape,
             title=title,
         )
@@ -44,16 +46,15 @@ def run(
 
 
 def written_report(
-    screen: Screen, model: Any, path: str, out: str, *, classes: Any, **options: Any
+    screen: Screen, model: Any, table: Table, out: str, *, classes: Any, **options: Any
 ) -> None:
     """Write the report of a model on a table."""
     from sketchmeans.cli.fit import command_line
-    from sketchmeans.preparation import as_table
     from sketchmeans.report import write_report
 
     with stages(screen) as shown:
         shown.next("Report: rows")
-        inner, rows = model_and_rows(model, WatchedTable(as_table(path), shown), screen)
+        inner, rows = model_and_rows(model, WatchedTable(table, shown), screen)
 
         def on_stage(name: str) -> None:
             n_rows = len(rows) if name in _ROW_BY_ROW else None
@@ -71,16 +72,13 @@ def written_report(
         shown.finish()
 
 
-def known_classes(model: Any, path: Any) -> Any:
+def known_classes(model: Any, table: Table) -> Any:
     """Return the known classes of a table's rows; None if it has none."""
-    from sketchmeans.preparation import as_table
-
     if getattr(model, "label_column", None) is None:
         return None
-    types = as_table(path).types
-    if types is not None and model.label_column not in types:
+    if table.types is not None and model.label_column not in table.types:
         return None
-    return model.label_values(path)
+    return model.label_values(table)
 
 
 def _shape(text: str | None) -> tuple[int, int] | None:

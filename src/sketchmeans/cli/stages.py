@@ -128,6 +128,10 @@ class WatchedTable(Table):
     def values(self, column: Column) -> Array:
         return self._table.values(column)
 
+    def like(self, zero_based: bool, n_features: int) -> Table:
+        alike = self._table.like(zero_based, n_features)
+        return WatchedTable(alike, self._stage, self._n_passes)
+
 
 class _WatchedSource(Source):
     def __init__(self, inner: Source, stage: Stage | Stages) -> None:
@@ -136,6 +140,7 @@ class _WatchedSource(Source):
         self.feature_names, self.order = inner.feature_names, inner.order
         self.is_sparse, self.nnz = inner.is_sparse, inner.nnz
         self.memory, self.thread_memory = inner.memory, inner.thread_memory
+        self.zero_based = inner.zero_based
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
         block = self._inner.read(start, stop, out)
@@ -150,6 +155,9 @@ class _WatchedSource(Source):
 
     def widened(self, n_features: int) -> Source:
         return _WatchedSource(self._inner.widened(n_features), self._stage)
+
+    def like(self, zero_based: bool) -> Source:
+        return _WatchedSource(self._inner.like(zero_based), self._stage)
 
     def release(self) -> None:
         self._inner.release()

@@ -7,9 +7,9 @@ from ast import literal_eval
 
 #: The parameters that are options of the same name, and those of another name.
 _SAME = """
-checkpoint columns coef0 degree exclude gamma image_shape init kernel label_column
-landmarks max_iter max_memory missing n_clusters n_init n_landmarks rank reducer scale
-tol
+checkpoint columns coef0 degree exclude gamma header image_shape init kernel
+label_column landmarks max_iter max_memory missing n_clusters n_init n_landmarks rank
+reducer scale tol zero_based
 """
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
 _OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs"}
@@ -111,7 +111,7 @@ def _typed(value: str) -> str:
     if re.fullmatch(r"\w+\(.*\)", value, re.S):  # an object
         return value.partition("(")[0].lower()
     if value[:1] not in ("'", '"', "[", "("):
-        return value
+        return {"True": "yes", "False": "no"}.get(value, value)
     try:
         parts = literal_eval(value)
     except (ValueError, SyntaxError):

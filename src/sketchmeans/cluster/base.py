@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans.blocks import BlockEngine, new_engine
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers, LloydResult
+from sketchmeans.memory import memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Rows, as_rows
 from sketchmeans.seeding import Seeding
@@ -71,6 +72,7 @@ class Clusterer(
     n_init: int | str
     max_iter: int
     tol: float
+    max_memory: float | str | None
     n_jobs: int | None
     verbose: int
     random_state: Any
@@ -112,7 +114,8 @@ class Clusterer(
             raise ValueError(
                 f"n_samples={n_samples} should be >= n_clusters={self.n_clusters}."
             )
-        return as_rows(X, workers, check_weights(sample_weight, n_samples))
+        weights = check_weights(sample_weight, n_samples)
+        return as_rows(X, workers, weights, memory_budget(self.max_memory))
 
     def _restarts(self, start: Start | Seeding) -> int:
         """Return how many restarts there are; a given start has one."""
@@ -243,7 +246,8 @@ class Clusterer(
         weights = None
         if sample_weight is not None:  # a Dask dataframe would have to be counted
             weights = check_weights(sample_weight, X.shape[0])
-        rows = self._view(as_rows(X, workers, weights))
+        budget = memory_budget(self.max_memory)
+        rows = self._view(as_rows(X, workers, weights, budget))
         return new_engine(rows, self._space(rows))
 
     def _view(self, rows: Rows) -> Rows:

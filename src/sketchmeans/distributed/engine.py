@@ -359,7 +359,7 @@ class DaskEngine(BlockEngine):
             place = Place(
                 int(starts[number]) if known else 0,
                 name="Input X" if known else f"Partition {number} of X",
-                declared=(number, length, table.n_features),
+                declared=table.declared(number, length),
             )
             found = call(part, plan, sent, delayed(place, pure=False, traverse=False))
             shape = (lengths[number], *width)

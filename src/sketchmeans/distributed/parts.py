@@ -14,7 +14,7 @@ import numpy as np
 
 from sketchmeans.blocks import BlockEngine
 from sketchmeans.bounds import RowBounds, Steps
-from sketchmeans.distributed.table import as_block, as_declared
+from sketchmeans.distributed.table import Declared, as_block, as_declared
 from sketchmeans.kernels import Kernel
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers
@@ -37,7 +37,7 @@ class Place:
         Whether all values are known to be finite.
     name : str
         What errors call the table.
-    declared : tuple or None
+    declared : Declared or None
         Number, rows (None if unknown) and features of the partition, where they are
         still to be checked.
     """
@@ -46,7 +46,7 @@ class Place:
     block: int = 0
     checked: bool = False
     name: str = "Input X"
-    declared: tuple[int, int | None, int] | None = None
+    declared: Declared | None = None
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def part_rows(
 ) -> Rows:
     """Return the rows of a partition, numbered as among all rows in errors."""
     if place.declared is not None:
-        as_declared(part, *place.declared)
+        part = as_declared(part, place.declared)
     block = as_block(part, stored)
     return Rows(
         block,

@@ -7,7 +7,7 @@ collections would cost more than the tasks that they stand for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -87,7 +87,7 @@ def kept(nodes: Sequence[Node]) -> list[Node]:
     run, client = _scheduler()
     keys = [node.key for node in nodes]
     graph = flat_graph(nodes)
-    with _quiet():
+    with _quiet(client):
         found = (
             run(graph, keys) if client is None else client.get(graph, keys, sync=False)
         )
@@ -98,8 +98,9 @@ def results(nodes: Sequence[Node]) -> list[Any]:
     """Return the results of tasks."""
     if not nodes:
         return []
-    with _quiet():
-        return list(_scheduler()[0](flat_graph(nodes), [node.key for node in nodes]))
+    run, client = _scheduler()
+    with _quiet(client):
+        return list(run(flat_graph(nodes), [node.key for node in nodes]))
 
 
 def merged(
@@ -157,6 +158,12 @@ def _scheduler() -> tuple[Callable[..., Any], Any]:
     return run, client if hasattr(client, "scheduler_info") else None
 
 
-def _quiet() -> AbstractContextManager[Any]:
-    """Return a context in which landmarks of some megabytes are no large graph."""
+def _quiet(client: Any) -> AbstractContextManager[Any]:
+    """Return a context in which landmarks of some megabytes are no large graph.
+
+    Only for a cluster: if distributed were imported in here, as Dask does when it looks
+    for a scheduler, its settings would be lost at the end.
+    """
+    if client is None:
+        return nullcontext()
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"})

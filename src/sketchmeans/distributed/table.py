@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,16 @@ class Partition:
     rows: Node
     start: int
     length: int
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What Dask says of a partition; None for what it does not know."""
+
+    number: int
+    length: int | None
+    width: int
+    names: tuple[Any, ...] | None
 
 
 class DaskTable:
@@ -48,7 +59,7 @@ class DaskTable:
         shell: Any,
     ) -> None:
         delayed = np.ravel(collection.to_delayed()).tolist()
-        graph = dict(delayed[0].__dask_graph__()) if delayed else {}
+        graph = _with_own_keys(delayed[0].__dask_graph__()) if delayed else {}
         if isinstance(collection, da.Array):
             # What is persisted is left out when an array is optimized.
             graph = {**collection.__dask_graph__(), **graph}
@@ -70,8 +81,11 @@ class DaskTable:
         Not optimized: Dask will do so once more, and a scheduler that has the tasks of
         a fit would meet others under the same keys.
         """
-        tasks = self._collection.to_delayed(optimize_graph=False)
-        return list(np.ravel(tasks))
+        tasks = np.ravel(self._collection.to_delayed(optimize_graph=False)).tolist()
+        graph = tasks[0].__dask_graph__() if tasks else {}
+        if all(getattr(node, "key", key) == key for key, node in graph.items()):
+            return tasks
+        return [Delayed(part.key, _with_own_keys(graph)) for part in tasks]
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -85,13 +99,18 @@ class DaskTable:
         """Numbers of rows and features."""
         return sum(self.lengths), self.n_features
 
+    def declared(self, number: int, length: int | None) -> Declared:
+        """Return what Dask says of a partition; a length of None is not known."""
+        names = tuple(self.shell.columns) if hasattr(self.shell, "columns") else None
+        return Declared(number, length, self.n_features, names)
+
     @cached_property
     def partitions(self) -> list[Partition]:
         """The parts that have rows."""
         starts = np.cumsum([0, *self.lengths]).tolist()
         return [
             Partition(
-                replace(part, through=(as_declared, number, length, self.n_features)),
+                replace(part, through=(as_declared, self.declared(number, length))),
                 start,
                 length,
             )
@@ -204,15 +223,43 @@ def as_block(part: Any, dtype: np.dtype[Any]) -> Block:
     return np.asarray(part)
 
 
-def as_declared(part: Any, number: int, length: int | None, width: int) -> Any:
-    """Return a partition, if it has the shape that Dask said, as far as it knew."""
-    expected = (part.shape[0] if length is None else length, width)
+def as_declared(part: Any, declared: Declared) -> Any:
+    """Return a partition as Dask declares it, as far as it knows.
+
+    Columns are taken by their names, in any order: Dask looks at none of this when a
+    dataframe is made with ``verify_meta=False``.
+    """
+    length = part.shape[0] if declared.length is None else declared.length
+    expected = (length, declared.width)
     if part.shape != expected:
         raise ValueError(
-            f"Partition {number} of X has the shape {tuple(part.shape)}; "
+            f"Partition {declared.number} of X has the shape {tuple(part.shape)}; "
             f"{expected} was expected, as Dask declares it."
         )
-    return part
+    names = declared.names
+    if names is None or not hasattr(part, "columns") or tuple(part.columns) == names:
+        return part
+    found = list(part.columns)
+    if set(found) != set(names) or len(set(found)) < len(found):
+        raise ValueError(
+            f"Partition {declared.number} of X has the columns {found}; {list(names)} "
+            "were expected, as Dask declares it."
+        )
+    return part[list(names)]
+
+
+def _with_own_keys(graph: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return a graph in which each task knows its key.
+
+    ``from_delayed(verify_meta=False)`` leaves references under one key that say that
+    they have another, and Dask itself stumbles over them when it joins tasks.
+    """
+    return {
+        key: node.target
+        if getattr(node, "key", key) != key and hasattr(node, "target")
+        else node
+        for key, node in graph.items()
+    }
 
 
 def _length(part: Any) -> int:

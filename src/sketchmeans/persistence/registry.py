@@ -71,6 +71,7 @@ from sketchmeans.tabular import TableClusterer
 _FEATURES: Mapping[str, Kind] = {
     "n_features_in_": Size("d"),
     "feature_names_in_": Maybe(Names("d")),
+    "zero_based_": Maybe(Flag()),  # of a fit on svmlight files
 }
 _CLUSTERER: Mapping[str, Kind] = {
     **_FEATURES,

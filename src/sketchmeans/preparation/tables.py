@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sketchmeans.linalg import Array
-from sketchmeans.sources import Source, column_types, open_rows
+from sketchmeans.sources import Source, column_types, file_states, open_rows
 from sketchmeans.sources.base import Block
 from sketchmeans.validation import checked_table
 
@@ -41,13 +42,25 @@ class Table(ABC):
     def values(self, column: Column) -> Array:
         """Return one column, of any type."""
 
+    def like(self, zero_based: bool, n_features: int) -> Table:
+        """Return the table with features counted and as many as in a fit.
 
-def as_table(X: Any) -> Table:
-    """Return what a user gave, as a table."""
+        Of a format that numbers its features, and unless somebody said how.
+        """
+        return self
+
+
+def as_table(
+    X: Any, *, header: bool | None = None, zero_based: bool | None = None
+) -> Table:
+    """Return what a user gave, as a table.
+
+    `header` and `zero_based` say how a file is read, as in `open_rows`.
+    """
     if isinstance(X, Table):
         return X
     if isinstance(X, str | os.PathLike):
-        return _FileTable(os.fspath(X))
+        return _FileTable(os.fspath(X), header, zero_based)
     if isinstance(X, Source):
         return _SourceTable(X)
     if hasattr(X, "column_names"):
@@ -58,19 +71,32 @@ def as_table(X: Any) -> Table:
 
 
 class _FileTable(Table):
-    """A file, a folder or a pattern."""
+    """A file, a folder or a pattern; all that is read of it is of the same files."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, header: bool | None, zero_based: bool | None) -> None:
         self.path = path
-        self.types = column_types(path)
+        self._reading: dict[str, Any] = {"header": header, "zero_based": zero_based}
+        self._states = file_states(path)
+        self.types = column_types(path, header)
         self._source: Source | None = None
 
     def open(self, columns: Sequence[Column] | None) -> Source:
         if self.types is not None:
-            return open_rows(self.path, columns=columns, missing="nan")  # type: ignore[arg-type]
+            return self._opened(columns=columns)
         if self._source is None:  # text is looked through when it is opened
-            self._source = open_rows(self.path, missing="nan")
+            self._source = self._opened()
         return self._source if columns is None else _SomeColumns(self._source, columns)
+
+    def _opened(self, **options: Any) -> Source:
+        source = open_rows(self.path, missing="nan", **self._reading, **options)
+        for state in self._states:
+            state.check()
+        return source
+
+    def like(self, zero_based: bool, n_features: int) -> Table:
+        other = copy(self)
+        other._source = self.open(None).like(zero_based).widened(n_features)
+        return other
 
     def values(self, column: Column) -> Array:
         if self.types is None:
@@ -78,9 +104,7 @@ class _FileTable(Table):
         # A source has at least one feature; which one does not matter here.
         others = [n for n, kind in self.types.items() if n != column and kind is None]
         if others:
-            source = open_rows(
-                self.path, others[:1], label_column=str(column), missing="nan"
-            )
+            source = self._opened(columns=others[:1], label_column=str(column))
             return source.labels()
         if self.types[str(column)] is not None:
             raise ValueError(f"{self.path} has no column of numbers.")
@@ -94,6 +118,9 @@ class _SourceTable(Table):
         self.path, self._source = source.path, source
         if source.feature_names is not None:
             self.types = dict.fromkeys(source.feature_names)
+
+    def like(self, zero_based: bool, n_features: int) -> Table:
+        return _SourceTable(self._source.like(zero_based).widened(n_features))
 
     def open(self, columns: Sequence[Column] | None) -> Source:
         return self._source if columns is None else _SomeColumns(self._source, columns)
@@ -217,7 +244,7 @@ class _SomeColumns(Source):
             [names.index(c) if names and isinstance(c, str) else c for c in columns]
         )
         self.path, self.dtype = inner.path, inner.dtype
-        self.is_sparse = inner.is_sparse
+        self.is_sparse, self.zero_based = inner.is_sparse, inner.zero_based
         self.nnz = inner.nnz  # at most
         self.shape = (inner.shape[0], len(columns))
         self.memory = inner.memory

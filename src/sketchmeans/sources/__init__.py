@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchmeans.sources.base import Source, check_not_empty
+from sketchmeans.sources.files import FileState
+from sketchmeans.sources.paths import files_of, suffix_of
 
-__all__ = ["FORMATS", "Source", "as_source", "column_types", "open_rows"]
+__all__ = ["FORMATS", "Source", "as_source", "column_types", "file_states", "open_rows"]
 
 #: Suffixes, and the module and function that open such a file.
 FORMATS = {
@@ -31,6 +31,12 @@ FORMATS = {
     ".libsvm": ("svmlight", "open_svmlight"),
 }
 _TABLES = ("parquet", "arrow", "delimited")
+#: What a file has where a parameter means nothing to it.
+_UNUSED = {
+    "dtype": "a type of its own",
+    "header": "no line of names to look for",
+    "zero_based": "no features that are numbered in the file",
+}
 
 
 def open_rows(
@@ -40,6 +46,8 @@ def open_rows(
     label_column: str | None = None,
     dtype: npt.DTypeLike | None = None,
     missing: str = "error",
+    header: bool | None = None,
+    zero_based: bool | None = None,
 ) -> Source:
     """Open a file of rows, which the estimators take in the place of a table.
 
@@ -49,8 +57,9 @@ def open_rows(
     Parameters
     ----------
     path : str or PathLike
-        A file, a folder, or a pattern such as ``"rows/part-*.parquet"``.  Files of a
-        folder or a pattern are taken in the sorted order of their names.
+        A file, a folder, or a pattern such as ``"rows/part-*.parquet"`` or
+        ``"rows/**/*.parquet"``.  A folder stands for all files below it, in its
+        sub-folders, too.  Files are taken in the sorted order of their paths.
 
         - ``.npy``, and ``.npz`` with an array "X", with only one 2-D array, or with a
           CSR matrix as `scipy.sparse.save_npz` writes it; uncompressed ones are faster
@@ -72,6 +81,14 @@ def open_rows(
         What becomes of a value that is not there, in formats other than NumPy's: an
         error when it is read, or NaN.  The estimators refuse NaN, too;
         `TableClusterer` leaves out such rows or fills in the mean.
+    header : bool, optional
+        Whether text starts with the names of the columns.  Default is to find out: a
+        line of words is names, a line of numbers and missing values is a row, and what
+        may be either (0, 1, 2, or years) is an error.
+    zero_based : bool, optional
+        Whether the features of svmlight files are counted from 0.  Default is from 1,
+        unless a feature 0 occurs in one of the files.  An estimator remembers what the
+        files of its fit had, and reads others in the same way.
 
     Returns
     -------
@@ -92,23 +109,36 @@ def open_rows(
         raise ValueError(f"path={path!r} should be a string or a PathLike.")
     if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r} should be 'float32', 'float64' or None.")
+    for parameter, value in (("header", header), ("zero_based", zero_based)):
+        if value is not None and not isinstance(value, bool):
+            raise ValueError(f"{parameter}={value!r} should be True, False or None.")
     if missing not in ("error", "nan"):
         raise ValueError(f"missing={missing!r} should be 'error' or 'nan'.")
     name = os.fspath(path)
     files = _files(name)
-    module, function = FORMATS[_suffix(files[0])]
+    module, function = FORMATS[suffix_of(files[0])]
     opener = _opener(files[0], module, function)
+    if module != "delimited":
+        _check_unused(files[0], header=header)
+    if module != "svmlight":
+        _check_unused(files[0], zero_based=zero_based)
     if module in _TABLES:
-        parts = [opener(file, columns, label_column, dtype, missing) for file in files]
+        given = {"header": header} if module == "delimited" else {}
+        parts = [
+            opener(file, columns, label_column, dtype, missing, **given)
+            for file in files
+        ]
         return _together(name, parts)
     _check_unused(files[0], columns=columns, label_column=label_column)
     if module == "svmlight":
-        return check_not_empty(opener(name, files, dtype or np.float64))
+        return check_not_empty(opener(name, files, dtype or np.float64, zero_based))
     _check_unused(files[0], dtype=dtype)
     return _together(name, [opener(file) for file in files])
 
 
-def column_types(path: str | os.PathLike[str]) -> dict[str, str | None] | None:
+def column_types(
+    path: str | os.PathLike[str], header: bool | None = None
+) -> dict[str, str | None] | None:
     r"""Return the names of a file's columns, and the type of those that are no number.
 
     None for a file that has no names.  The type of a number is None.  An index that
@@ -124,10 +154,11 @@ def column_types(path: str | os.PathLike[str]) -> dict[str, str | None] | None:
     {'age': None, 'town': 'string'}
     """
     file = _files(os.fspath(path))[0]
-    module, _ = FORMATS[_suffix(file)]
+    module, _ = FORMATS[suffix_of(file)]
     if module not in _TABLES:
         return None
-    schema = _opener(file, module, f"{module}_schema")(file)
+    given = {"header": header} if module == "delimited" else {}
+    schema = _opener(file, module, f"{module}_schema")(file, **given)
     if schema is None:
         return None
     from sketchmeans.sources.tables import index_columns, is_number
@@ -137,6 +168,11 @@ def column_types(path: str | os.PathLike[str]) -> dict[str, str | None] | None:
         for field in schema
         if field.name not in index_columns(schema)
     }
+
+
+def file_states(path: str | os.PathLike[str]) -> list[FileState]:
+    """Return the state of each file that a path stands for."""
+    return [FileState.of(file) for file in _files(os.fspath(path))]
 
 
 def as_source(X: Any) -> Source | None:
@@ -150,9 +186,9 @@ def _check_unused(file: str, **parameters: Any) -> None:
     """Raise where a parameter is given that means nothing to a format."""
     for parameter, value in parameters.items():
         if value is not None:
-            what = "a type of its own" if parameter == "dtype" else "no named columns"
+            what = _UNUSED.get(parameter, "no named columns")
             raise ValueError(
-                f"{parameter}={value!r} should be None for {file}: a {_suffix(file)} "
+                f"{parameter}={value!r} should be None for {file}: a {suffix_of(file)} "
                 f"file has {what}."
             )
 
@@ -166,29 +202,15 @@ def _together(name: str, parts: list[Source]) -> Source:
 
 
 def _files(name: str) -> list[str]:
-    """Return the files that a path stands for, all of one kind."""
-    if os.path.isdir(name):
-        found = [entry.path for entry in os.scandir(name) if entry.is_file()]
-        # Writers leave files of their own, such as _SUCCESS and .crc.
-        found = [file for file in found if Path(file).name[0] not in "._"]
-        files = sorted(file for file in found if _suffix(file) in FORMATS)
-        if not files:
-            raise FileNotFoundError(
-                f"The folder {name} has no file that ends in one of {sorted(FORMATS)}."
-            )
-    elif os.path.exists(name):
-        files = [name]
-    else:
-        files = sorted(glob.glob(name))
-        if not files:
-            raise FileNotFoundError(f"There is no file {name}.")
+    """Return the files that a path stands for, all of one kind and none empty."""
+    files = files_of(name, FORMATS)
     for file in files:
-        if _suffix(file) not in FORMATS:
+        if suffix_of(file) not in FORMATS:
             raise ValueError(
-                f"{file} ends in {_suffix(file)!r}; it should end in one of "
+                f"{file} ends in {suffix_of(file)!r}; it should end in one of "
                 f"{sorted(FORMATS)}."
             )
-        if FORMATS[_suffix(file)] != FORMATS[_suffix(files[0])]:
+        if FORMATS[suffix_of(file)] != FORMATS[suffix_of(files[0])]:
             raise ValueError(
                 f"{name} holds both {files[0]} and {file}; all files should be of one "
                 "kind: name them with a pattern such as '*.npy'."
@@ -196,10 +218,6 @@ def _files(name: str) -> list[str]:
         if os.path.getsize(file) == 0:
             raise ValueError(f"{file} is empty.")
     return files
-
-
-def _suffix(name: str) -> str:
-    return Path(name).suffix.lower()
 
 
 def _opener(file: str, module: str, function: str) -> Callable[..., Any]:

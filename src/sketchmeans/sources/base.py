@@ -1,10 +1,7 @@
-"""What a source of rows is, and bytes of a file at a given place."""
+"""What a source of rows is."""
 
 from __future__ import annotations
 
-import os
-import threading
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import pairwise
@@ -43,6 +40,8 @@ class Source(ABC):
         Layout of dense blocks.
     nnz : int
         Stored values, if the source is sparse.
+    zero_based : bool or None
+        Whether features are counted from 0, in formats that number them.
     memory, thread_memory : int
         Bytes that reading takes, once and for each thread, beside what is returned.
     """
@@ -54,6 +53,7 @@ class Source(ABC):
     is_sparse: bool = False
     order: Literal["C", "F"] = "C"
     nnz: int = 0
+    zero_based: bool | None = None
     memory: int = 0
     thread_memory: int = 0
 
@@ -77,6 +77,10 @@ class Source(ABC):
         """Return the source with this many features, if the format leaves it open."""
         return self
 
+    def like(self, zero_based: bool) -> Source:
+        """Return the source with features counted like this, if nobody said how."""
+        return self
+
     def release(self) -> None:  # noqa: B027 - most sources keep nothing
         """Give up what is kept between reads; the next read gets it again."""
 
@@ -97,47 +101,6 @@ class Source(ABC):
     def __repr__(self) -> str:
         n, d = self.shape
         return f"<{n:,} rows of {d:,} features, {self.dtype}, in {self.path}>"
-
-
-class OpenFile:
-    """A file that is read at given places, by several threads at once.
-
-    It is closed with the last reference, so that a thread in the middle of a read
-    keeps it open.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._number = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        weakref.finalize(self, os.close, self._number)
-        self._lock = threading.Lock()
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file."""
-        return os.fstat(self._number).st_size
-
-    def fill(self, out: Array, offset: int) -> None:
-        """Read from a place on until a contiguous array is full."""
-        flat: Any = out.reshape(-1, order="A").view(np.uint8)
-        left = memoryview(flat)
-        while left:
-            count = self._read(left, offset)
-            if count == 0:
-                raise ValueError(
-                    f"{self.path} ends at byte {offset}, {len(left)} bytes too early: "
-                    "it was cut off after it was opened."
-                )
-            left, offset = left[count:], offset + count
-
-    def _read(self, out: Any, offset: int) -> int:
-        if hasattr(os, "preadv"):
-            return os.preadv(self._number, [out], offset)
-        with self._lock:  # pragma: no cover - Windows has no read at a place
-            os.lseek(self._number, offset, os.SEEK_SET)
-            data = os.read(self._number, len(out))
-            out[: len(data)] = data
-            return len(data)
 
 
 def runs(rows: Array, row_bytes: float) -> Iterator[tuple[int, int]]:

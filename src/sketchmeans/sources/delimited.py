@@ -1,15 +1,14 @@
 """Text tables: values separated by commas, semicolons, tabs or bars.
 
 What separates them is what the suffix says, a comma or a tab, unless the first two
-lines tell otherwise: see `_delimiter`.  A column of the words true and false is one of
+lines tell otherwise: see `heading`.  A column of the words true and false is one of
 1 and 0.
 """
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,8 @@ from pyarrow import csv as arrow_csv
 from sketchmeans.linalg import Array
 from sketchmeans.sources.base import Source
 from sketchmeans.sources.batches import Batch, RandomBatches
+from sketchmeans.sources.files import FileState
+from sketchmeans.sources.heading import NO_VALUES, Heading, read_heading
 from sketchmeans.sources.tables import (
     ARROW_MEMORY,
     Columns,
@@ -28,12 +29,7 @@ from sketchmeans.sources.tables import (
     choose_columns,
     numbers_of,
 )
-from sketchmeans.sources.text import PIECE_BYTES, Piece, lines_in_pieces
-
-#: What stands for a value that is not there.
-_NO_VALUES = ["", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "?"]
-#: What may separate values.
-_SIGNS = (",", ";", "\t", "|")
+from sketchmeans.sources.text import Piece, Records, pieces_of
 
 
 def open_delimited(
@@ -42,43 +38,40 @@ def open_delimited(
     label_column: str | None,
     dtype: npt.DTypeLike | None,
     missing: str = "error",
+    header: bool | None = None,
 ) -> Source:
     """Return the rows of a text table.
 
     Every value is read as a float: a column of whole numbers may have a fraction
     further down.
     """
-    delimiter = _delimiter(path)
-    names, n_bytes = _first_line(path, delimiter)
-    has_header = not all(_is_number(name) for name in names)
-    if not has_header:
-        if columns is not None or label_column is not None:
-            raise ValueError(
-                f"{path} starts with a line of numbers: without names there can be no "
-                "columns= and no label_column=."
-            )
-        names, n_bytes = [f"column {j}" for j in range(len(names))], 0
+    state = FileState.of(path)
+    heading = read_heading(state, header)
+    if not heading.is_given and (columns is not None or label_column is not None):
+        raise ValueError(
+            f"{path} starts with a row and not with names: there can be no columns= "
+            "and no label_column=."
+        )
     kind = np.dtype(np.float64 if dtype is None else dtype)
-    schema = pa.schema([(name, pa.from_numpy_dtype(kind)) for name in names])
+    schema = pa.schema([(name, pa.from_numpy_dtype(kind)) for name in heading.names])
     chosen = choose_columns(path, schema, columns, label_column, kind, missing)
-    truths = _truths(path, names, delimiter, n_bytes).intersection(chosen.names)
-    parser = _Parser(path, chosen, names, delimiter, truths)
-    source = DelimitedSource(parser, n_bytes)
-    if not has_header:
+    truths = _truths(state, heading).intersection(chosen.names)
+    source = DelimitedSource(_Parser(state, chosen, heading, truths))
+    if not heading.is_given:
         source.feature_names = None
     return source
 
 
-def delimited_schema(path: str) -> Any:
-    """Return the names of all columns and what the first lines say of their types.
+def delimited_schema(path: str, header: bool | None = None) -> Any:
+    """Return the names of all columns and what the first rows say of their types.
 
-    None where the file starts with numbers instead of names.
+    None where the file has no names.
     """
-    delimiter = _delimiter(path)
-    names, n_bytes = _first_line(path, delimiter)
-    if all(_is_number(name) for name in names):
+    state = FileState.of(path)
+    heading = read_heading(state, header)
+    if not heading.is_given:
         return None
-    found = _guessed(path, names, delimiter, n_bytes)
+    found = _guessed(state, heading)
     if found is None:
         raise ValueError(f"{path} has no rows; at least one is needed.")
     # A column that has no value yet may have numbers further down.
@@ -90,44 +83,44 @@ def delimited_schema(path: str) -> Any:
     )
 
 
-def _guessed(path: str, names: list[str], delimiter: str, offset: int) -> Any:
-    """Return what the first lines say of the types; None if there are none."""
-    _, text = next(lines_in_pieces(path, offset), (offset, b""))
-    if not text:
-        return None
-    any_type = Columns(tuple(names), np.dtype(np.float64))
-    return _Parser(path, any_type, names, delimiter).batch(text, {}, 0).schema
+def _guessed(state: FileState, heading: Heading) -> Any:
+    """Return what the first rows say of the types; None if there are none."""
+    any_type = Columns(tuple(heading.names), np.dtype(np.float64))
+    parser = _Parser(state, any_type, heading)
+    _, text = next(parser.pieces(), (0, b""))
+    return parser.batch(text, {}, 0).schema if text else None
 
 
-def _truths(path: str, names: list[str], delimiter: str, offset: int) -> frozenset[str]:
+def _truths(state: FileState, heading: Heading) -> frozenset[str]:
     """Return the columns of the words true and false."""
-    if len(set(names)) < len(names):
+    if len(set(heading.names)) < len(heading.names):
         return frozenset()  # which are told apart by no name
-    found = _guessed(path, names, delimiter, offset) or ()
+    found = _guessed(state, heading) or ()
     return frozenset(field.name for field in found if pa.types.is_boolean(field.type))
 
 
 class DelimitedSource(TableSource):
-    """Rows of a text table, parsed in pieces of whole lines.
+    """Rows of a text table, parsed in pieces of whole records.
 
     One pass over the file finds where the rows are, and every value that is no number.
     """
 
-    def __init__(self, parser: _Parser, offset: int) -> None:
-        path, columns = parser.path, parser.columns
+    def __init__(self, parser: _Parser) -> None:
+        columns = parser.columns
         pieces: list[Piece] = []
-        n_rows = largest = 0
-        for place, text in lines_in_pieces(path, offset):
+        n_rows = largest = longest = 0
+        for place, text in parser.pieces():
             count = parser.features(text, n_rows).shape[0]
             if count:
-                pieces.append(Piece(path, place, len(text), n_rows, count))
+                pieces.append(Piece(parser.state, place, len(text), n_rows, count))
                 largest = max(largest, count * columns.row_bytes)
+                longest = max(longest, len(text))
             n_rows += count
-        super().__init__(path, n_rows, columns)
+        super().__init__(parser.state.path, n_rows, columns)
         self._parser, self._pieces = parser, pieces
         self.batches = _DelimitedBatches(parser, pieces, n_rows, largest)
         self.memory = self.batches.memory + ARROW_MEMORY
-        self.thread_memory += PIECE_BYTES + 2 * largest
+        self.thread_memory += 2 * longest + 2 * largest
 
     def _label_values(self, name: str) -> Array:
         labels: list[str] = []
@@ -157,13 +150,22 @@ class _DelimitedBatches(RandomBatches):
 
 @dataclass(frozen=True)
 class _Parser:
-    """How the lines of a file are read."""
+    """How the records of a file are read."""
 
-    path: str
+    state: FileState
     columns: Columns
-    names: list[str]  # of all columns of the file
-    delimiter: str
+    heading: Heading
     truths: frozenset[str] = frozenset()  # columns of true and false
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.state.path
+
+    def pieces(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the place and the text of pieces, without the names of the columns."""
+        ends = Records(self.heading.delimiter)
+        return pieces_of(self.state, ends.last_end, self.heading.n_bytes)
 
     def features(self, text: bytes, first: int) -> Batch:
         """Return the features; `first` is the number of the first row."""
@@ -183,13 +185,15 @@ class _Parser:
                 arrow_csv.ReadOptions(
                     use_threads=False,  # the caller's are as many as n_jobs says
                     block_size=len(text) + 1,
-                    column_names=self.names,
+                    column_names=self.heading.names,
                 ),
-                arrow_csv.ParseOptions(delimiter=self.delimiter),
+                arrow_csv.ParseOptions(
+                    delimiter=self.heading.delimiter, newlines_in_values=True
+                ),
                 arrow_csv.ConvertOptions(
                     column_types=types,
                     include_columns=list(types),
-                    null_values=_NO_VALUES,
+                    null_values=NO_VALUES,
                 ),
             )
         except pa.ArrowInvalid as error:
@@ -216,61 +220,3 @@ class _Parser:
                 f"{width[1]} were expected."
             )
         return f"{self.path} cannot be read{row}: {error}"
-
-
-def _delimiter(path: str) -> str:
-    """Return what separates the values of a file.
-
-    What the suffix says, if the first two lines have as many of it; else the one other
-    sign of which they have as many, and some.
-    """
-    usual = "\t" if path.lower().endswith(".tsv") else ","
-    with open(path, "rb") as file:
-        lines = [file.readline() for _ in range(2)]
-    try:
-        first, second = (line.decode("utf-8-sig").rstrip("\r\n") for line in lines)
-    except UnicodeDecodeError:
-        return usual  # who reads the line says what is wrong
-
-    def separates(sign: str) -> bool:
-        widths = [_width(line, sign) for line in (first, second or first)]
-        return widths[0] == widths[1] > 1
-
-    if separates(usual):
-        return usual
-    others = [sign for sign in _SIGNS if sign != usual and separates(sign)]
-    if len(others) > 1:
-        raise ValueError(
-            f"{path} could be separated by {' or '.join(map(repr, others))}: write it "
-            f"with {usual!r}."
-        )
-    return others[0] if others else usual
-
-
-def _width(line: str, sign: str) -> int:
-    """Return the number of values in a line."""
-    try:
-        return len(next(csv.reader([line], delimiter=sign), []))
-    except csv.Error:
-        return 0
-
-
-def _first_line(path: str, delimiter: str) -> tuple[list[str], int]:
-    """Return the cells of the first line, and its length in bytes."""
-    with open(path, "rb") as file:
-        line = file.readline()
-    try:
-        cells = next(csv.reader([line.decode("utf-8-sig")], delimiter=delimiter), [])
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} cannot be read as text: {error}") from None
-    if not cells:
-        raise ValueError(f"{path} starts with an empty line; it should have names.")
-    return [cell.strip() for cell in cells], len(line)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

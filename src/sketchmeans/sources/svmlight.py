@@ -14,7 +14,8 @@ from sklearn.datasets import load_svmlight_file
 from sketchmeans.linalg import Array
 from sketchmeans.sources.base import Block, Source
 from sketchmeans.sources.batches import RandomBatches, SparseBatches
-from sketchmeans.sources.text import PIECE_BYTES, Piece, lines_in_pieces
+from sketchmeans.sources.files import FileState
+from sketchmeans.sources.text import PIECE_BYTES, Piece, last_line_end, pieces_of
 
 #: Bytes in memory for a byte of text, at most: "1:2 " is four bytes, an entry twelve.
 _EXPANSION = 4
@@ -23,24 +24,31 @@ _EXPANSION = 4
 class SvmlightSource(SparseBatches):
     """Rows of one or several files, which share the numbering of their features.
 
-    Features are counted from 1, as the format says, unless a feature 0 occurs.  One
-    pass over the files finds how many rows and features there are.
+    Features are counted from 1, as the format says, unless a feature 0 occurs in one of
+    the files, or the user says so.  One pass over the files finds how many rows and
+    features there are.
     """
 
     #: The lines of a piece and what the parser makes of them.
     thread_memory = (1 + 2 * _EXPANSION) * PIECE_BYTES
 
-    def __init__(self, path: str, paths: list[str], dtype: npt.DTypeLike) -> None:
+    def __init__(
+        self,
+        path: str,
+        paths: list[str],
+        dtype: npt.DTypeLike,
+        zero_based: bool | None = None,
+    ) -> None:
         self.path = path
         self.dtype = np.dtype(dtype)
         self._pieces: list[Piece] = []
         lowest, highest, self._largest = 1, 0, 0
         for file in paths:
-            row = 0
-            for offset, text in lines_in_pieces(file):
+            row, state = 0, FileState.of(file)
+            for offset, text in pieces_of(state, last_line_end):
                 X = _parsed(text, self.dtype, file, row)[0]
                 if X.shape[0]:  # not only comments
-                    piece = Piece(file, offset, len(text), row, X.shape[0])
+                    piece = Piece(state, offset, len(text), row, X.shape[0])
                     self._pieces.append(piece)
                 row += X.shape[0]
                 self.nnz += X.nnz
@@ -49,8 +57,31 @@ class SvmlightSource(SparseBatches):
                 size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
                 self._largest = max(self._largest, size)
         self._edges = np.cumsum([0, *(piece.n_rows for piece in self._pieces)])
-        self._lowest = lowest
-        self._widen(highest + 1 - lowest)
+        self._lowest, self._highest = lowest, highest
+        self._is_said = zero_based is not None
+        self._count_from(lowest == 0 if zero_based is None else zero_based)
+
+    def _count_from(self, zero_based: bool) -> None:
+        if not zero_based and self._lowest == 0:
+            raise ValueError(
+                f"{self.path} has a feature 0, and zero_based=False says that features "
+                "are counted from 1."
+            )
+        self.zero_based = zero_based
+        self._widen(self._highest + zero_based)
+
+    def like(self, zero_based: bool) -> Source:
+        if zero_based == self.zero_based or self._is_said:
+            return self
+        if self._lowest == 0:
+            raise ValueError(
+                f"{self.path} has a feature 0, and those of the fit were counted from "
+                "1: say zero_based=True or zero_based=False where the files of both "
+                "are opened."
+            )
+        other = copy(self)
+        other._count_from(zero_based)
+        return other
 
     def _widen(self, n_features: int) -> None:
         self.shape = (int(self._edges[-1]), n_features)
@@ -59,7 +90,7 @@ class SvmlightSource(SparseBatches):
             self._largest,
             self._pieces,
             self.dtype,
-            (self._lowest, n_features),
+            (0 if self.zero_based else 1, n_features),
         )
         self.memory = self.batches.memory
 
@@ -130,6 +161,8 @@ def _parse(text: bytes, dtype: npt.DTypeLike) -> tuple[Any, Array]:
     return X, y
 
 
-def open_svmlight(path: str, files: list[str], dtype: npt.DTypeLike) -> Source:
+def open_svmlight(
+    path: str, files: list[str], dtype: npt.DTypeLike, zero_based: bool | None = None
+) -> Source:
     """Return the rows of one or several files."""
-    return SvmlightSource(path, files, dtype)
+    return SvmlightSource(path, files, dtype, zero_based)

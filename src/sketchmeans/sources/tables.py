@@ -28,7 +28,7 @@ _APART_SHARE = 1 / 8
 
 #: Arrow's numbers as NumPy's.  Its own `to_pandas_dtype`, `to_numpy` and
 #: `pandas_metadata` import pandas, which takes longer than many a fit.
-_NUMBERS: dict[Any, np.dtype[Any]] = {
+NUMBERS: dict[Any, np.dtype[Any]] = {
     pa.from_numpy_dtype(name): np.dtype(name)
     for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 }
@@ -123,12 +123,12 @@ def _matrix(batch: Any) -> Array:
 def _values(column: Any) -> Array:
     """Return the numbers of an Arrow array without nulls, uncopied."""
     if len(column) == 0:  # it may have no memory
-        return np.empty(0, _NUMBERS[column.type])
+        return np.empty(0, NUMBERS[column.type])
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     values: Array = np.frombuffer(
         column.buffers()[1],
-        dtype=_NUMBERS[column.type],
+        dtype=NUMBERS[column.type],
         count=column.offset + len(column),
     )[column.offset :]
     return values
@@ -190,12 +190,12 @@ def _checked_names(columns: Any, label_column: str | None) -> list[str]:
 
 def is_number(kind: Any) -> bool:
     """Say whether values of an Arrow type are numbers."""
-    return kind in _NUMBERS
+    return kind in NUMBERS
 
 
 def _number_type(path: str, field: Any) -> np.dtype[Any]:
     if is_number(field.type):
-        return _NUMBERS[field.type]
+        return NUMBERS[field.type]
     raise ValueError(
         f"{path} has a column {field.name!r} of type {field.type}, which is no number; "
         "choose others with columns=, or set it aside with label_column=."
@@ -207,6 +207,10 @@ def _listed(names: list[str], most: int = 20) -> str:
     return f"[{shown}, ...]" if len(names) > most else f"[{shown}]"
 
 
-def label_array(column: Any) -> Array:
-    """Return a column of any type as an array."""
-    return np.array(column.to_pylist())
+def label_array(path: str, name: str, column: Any) -> Array:
+    """Return a column of any type as an array, if all its values are sound."""
+    try:
+        column.validate(full=True)
+        return np.array(column.to_pylist())
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise ValueError(f"{path} is damaged in column {name!r}: {error}") from None

@@ -1,0 +1,70 @@
+"""Damages files and uses them, in a process that may die of it.
+
+Standard output has a line of JSON for each mutation before it is tried, and one for
+each that went wrong; `tests.fuzz.run` reads them.
+"""
+
+import json
+import resource
+import signal
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+#: What the library may raise for a file that is damaged.
+EXPECTED = (ValueError, OSError, TypeError, MemoryError)
+#: Most megabytes above what the process has after all valid files were used.
+MEMORY_LIMIT = 200
+#: No file may take longer, in seconds: SIGALRM ends the process.
+TIME_LIMIT = 60
+#: Most bytes of addresses: what would take the machine down fails instead.
+_ADDRESSES = 12 * 2**30
+
+
+def main(table, seed, start, stop):
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
+    module, _, name = table.rpartition(".")
+    targets = list(getattr(import_module(module), name).items())
+    with tempfile.TemporaryDirectory() as folder:
+        valid = {}
+        for name, target in targets:
+            path = Path(folder) / f"valid.{target.suffix}"
+            target.write(path)
+            target.use(path)  # a valid file is used without an error
+            valid[name] = path.read_bytes()
+        before = _peak()
+        for number in range(start, stop):
+            name, target = targets[number % len(targets)]
+            rng = np.random.default_rng([seed, number])
+            path = Path(folder) / f"damaged.{target.suffix}"
+            path.write_bytes(target.mutate(valid[name], rng))
+            _say(number=number, target=name)
+            signal.alarm(TIME_LIMIT)
+            try:
+                target.use(path)
+            except EXPECTED as error:
+                if not str(error):
+                    _say(number=number, target=name, wrong=f"{error!r} says nothing")
+            except Exception as error:
+                _say(number=number, target=name, wrong=repr(error))
+            signal.alarm(0)
+            peak = _peak()
+            if peak - before > MEMORY_LIMIT:
+                wrong = f"it took {peak - before:.0f} MB"
+                _say(number=number, target=name, wrong=wrong)
+                before = peak  # which never falls
+
+
+def _peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _say(**what):
+    print(json.dumps(what), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))
