@@ -11,19 +11,23 @@ from sketchmeans.rows import Block, Rows, block_height, filled
 #: Rounds in which rows that would be drawn more than once are set aside.
 _ROUNDS = 20
 
+#: Rows are far if their squared distance to the mean is so many times the mean one; at
+#: most so many of them are chosen.
+_FAR, _FAR_ROWS = 32.0, 16
+
 
 def nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
     """Return different rows in random order: every leading part is a subsample.
 
     Half of the chance to be drawn goes by weight, and half by weight times squared
-    distance to the mean of the rows (a lightweight coreset, Bachem et al. 2018), so that
-    few rows that are far from all others are not missed.  A row has the weight that it
+    distance to the mean of the rows (a lightweight coreset, Bachem et al. 2018): few
+    rows that are far from all others are not missed.  A row has the weight that it
     stands for.  Rows of files are drawn by weight alone, in no pass of their own.
     """
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     chances = weights / weights.sum()
     if rows.in_memory and not rows.is_sparse:
-        spread = weights * _squared_offsets(rows)
+        spread = weights * squared_offsets(rows)
         total = spread.sum()
         if 0.0 < total < np.inf:
             chances = 0.5 * chances + 0.5 * spread / total
@@ -33,6 +37,20 @@ def nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
     if rows.weights is None and (own == own[0]).all():
         return rows.subset(drawn, None)
     return rows.subset(drawn, own * (len(own) / own.sum()))
+
+
+def far_rows(rows: Rows, rng: np.random.Generator) -> Array:
+    """Return some row numbers out of those that are far from almost all other rows."""
+    if not rows.in_memory or rows.is_sparse:
+        return np.empty(0, dtype=np.intp)
+    weights = 1.0 if rows.weights is None else rows.weights
+    offsets = weights * squared_offsets(rows)
+    far = np.flatnonzero(offsets > _FAR * offsets.mean())
+    chances = offsets[far]
+    if len(far) <= _FAR_ROWS or not np.isfinite(chances).all():
+        return far[:_FAR_ROWS]
+    chosen = rng.choice(far, _FAR_ROWS, replace=False, p=chances / chances.sum())
+    return np.sort(chosen)
 
 
 def inclusion_probabilities(chances: Array, size: int) -> Array:
@@ -67,16 +85,14 @@ def _systematic(included: Array, rng: np.random.Generator) -> Array:
     edges = np.cumsum(included[order])
     size = round(float(edges[-1]))
     marks = rng.random() + np.arange(size)
-    drawn = order[
-        np.minimum(np.searchsorted(edges, marks, side="right"), len(edges) - 1)
-    ]
-    drawn = np.unique(drawn)
+    places = np.searchsorted(edges, marks, side="right")
+    drawn = np.unique(order[np.minimum(places, len(edges) - 1)])
     rng.shuffle(drawn)
     certain = included[drawn] >= 1.0
     return np.concatenate([drawn[certain], drawn[~certain]])
 
 
-def _squared_offsets(rows: Rows) -> Array:
+def squared_offsets(rows: Rows) -> Array:
     """Return ``‖x − mean‖²`` of every row."""
     mean = rows.survey().mean
 

@@ -52,6 +52,7 @@ from sketchmeans.spaces import (
     landmark_space,
 )
 from sketchmeans.start import Start, read_start
+from sketchmeans.subsample import far_rows
 from sketchmeans.validation import (
     all_or_nothing,
     as_generator,
@@ -490,7 +491,22 @@ class NystromKMeans(KernelClusterer):
             # Points are of the space of X: they are checked there, and then reduced.
             read = read_landmarks(given, rows.source, kernel)
             given = rows.points(read.points) if read.indices is None else read.indices
-        return chosen_landmarks(given, self.n_landmarks, rows, kernel, rng, auto), path
+        found = chosen_landmarks(given, self.n_landmarks, rows, kernel, rng, auto)
+        if path is not None and isinstance(given, str) and given == "uniform":
+            found = self._with_far_rows(found, rows, kernel, rng)
+        return found, path
+
+    def _with_far_rows(
+        self, found: Landmarks, rows: Rows, kernel: Kernel, rng: np.random.Generator
+    ) -> Landmarks:
+        """Add landmarks for a few rows far from all others, which uniform ones miss."""
+        if is_given(kernel) or found.indices is None:
+            return found
+        more = np.setdiff1d(far_rows(rows, rng), found.indices)
+        if not len(more):
+            return found
+        indices = np.concatenate([found.indices, more])
+        return Landmarks(kernel.points(rows, indices), indices)
 
     def _schedule(
         self, rows: Rows, space: SpanSpace, start: Start | Seeding
