@@ -42,7 +42,7 @@ def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
 
         for _ in rows.workers.map(tile, [span for span in edges if span[0] <= start]):
             pass
-    np.fill_diagonal(K, kernel.diagonal(rows.block(0, n)))
+    np.fill_diagonal(K, kernel.row_diagonal(rows))
     return K
 
 

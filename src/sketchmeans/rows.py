@@ -146,13 +146,16 @@ class Rows:
         self.dtype = float_type(X.dtype)
         self.stored_itemsize = X.dtype.itemsize
         self._moments: Moments | None = None
+        self._last = _LastBlock()
 
     def __len__(self) -> int:
         return int(self.n_rows)
 
     def thread_memory(self, height: int) -> int:
         """Return the bytes that a thread takes to read blocks of this height."""
-        return 0
+        if self.is_sparse or not isinstance(self.X, np.ndarray):
+            return 0
+        return 0 if self.X.flags.c_contiguous else height * self.row_bytes
 
     def held(self) -> Rows:
         """Return all rows where each can be had at any time: an array, or a map."""
@@ -169,19 +172,35 @@ class Rows:
         return float(self.n_rows if self.weights is None else self.weights.sum())
 
     def block(self, start: int, stop: int) -> Block:
-        """Return rows start:stop as stored, after a check that they are finite."""
-        block = self.X[start:stop]
+        """Return rows start:stop in their stored type, and check that they are finite.
+
+        Dense rows are in C order, whatever the order of the table: the bits of matrix
+        products and of sums depend on the order of their operands.
+        """
+        block = self._in_rows(self.X[start:stop])
         if not self.checked:
             check_finite(block, self.first + start, self.name)
         return block
+
+    def _in_rows(self, block: Block) -> Block:
+        """Return a block in C order: itself, or a copy in memory of this thread."""
+        if self.is_sparse or block.flags.c_contiguous:
+            return block
+        if len(block) > _MAX_HEIGHT:
+            return np.ascontiguousarray(block)
+        copy = self._last.room(block.shape, block.dtype, "C")
+        np.copyto(copy, block)
+        return copy
 
     def block_weights(self, start: int, stop: int) -> Array | None:
         """Return the weights of rows start:stop, or None where all are one."""
         return None if self.weights is None else self.weights[start:stop]
 
     def take(self, indices: Array) -> Block:
-        """Return the rows of these numbers, in memory, as stored."""
+        """Return the rows of these numbers, in memory, in their stored type."""
         taken = self.X[indices]
+        if not self.is_sparse:
+            taken = np.ascontiguousarray(taken)
         if not self.checked:
             check_finite(taken, self.first + np.asarray(indices), self.name)
         return taken
@@ -288,14 +307,17 @@ class SourceRows(Rows):
         if X.is_sparse:  # a value, its column, and the row's pointer
             self._stored_bytes = X.nnz * (self.stored_itemsize + 8) // len(X) + 8
         self.held_memory = int(self.n_rows * self._stored_bytes)
-        self._last = _LastBlock()
+        self._columns = _LastBlock()
 
     def thread_memory(self, height: int) -> int:
         tallest = max(height, block_height(self.n_features, 0))
-        return int(tallest * self._stored_bytes + self.X.thread_memory)
+        copies = 1 if self.X.order == "C" else 2
+        return int(copies * tallest * self._stored_bytes + self.X.thread_memory)
 
     def held(self) -> Rows:
-        rows = Rows(self.block(0, self.n_rows), self.workers, self.weights)
+        X = self.X.read(0, self.n_rows, None)
+        self._check(X, 0)
+        rows = Rows(X, self.workers, self.weights)
         rows.memory = self.held_memory
         return rows
 
@@ -306,8 +328,9 @@ class SourceRows(Rows):
             shape = (stop - start, self.n_features)
             out = None
             if not self.is_sparse and shape[0] <= _MAX_HEIGHT:
-                out = last.room(shape, self.X.dtype, self.X.order)
-            block = self.X.read(start, stop, out)
+                memory = last if self.X.order == "C" else self._columns
+                out = memory.room(shape, self.X.dtype, self.X.order)
+            block = self._in_rows(self.X.read(start, stop, out))
             self._check(block, start)
             if shape[0] > _MAX_HEIGHT:
                 return block
@@ -320,6 +343,8 @@ class SourceRows(Rows):
     def take(self, indices: Array) -> Block:
         indices = np.asarray(indices)
         taken = self.X.take(indices)
+        if not self.is_sparse:
+            taken = np.ascontiguousarray(taken)
         self._check(taken, indices)
         return taken
 

@@ -118,6 +118,8 @@ def _kernel_matrix(rows: Rows) -> Array:
         )
     K = np.asarray(rows.X.toarray() if rows.is_sparse else rows.X)
     K = K.astype(rows.dtype, copy=False)
+    if K.flags.f_contiguous:  # its mirror image, in C order and without a copy
+        K = K.T
     step = 512
     scale = worst = 0.0
     for start in range(0, len(K), step):

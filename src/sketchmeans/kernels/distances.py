@@ -14,7 +14,13 @@ from sklearn.metrics.pairwise import (
 )
 
 from sketchmeans.bandwidth import Gamma
-from sketchmeans.kernels.arrays import Products, scratch, squared_norms, toarray
+from sketchmeans.kernels.arrays import (
+    Products,
+    by_rows,
+    scratch,
+    squared_norms,
+    toarray,
+)
 from sketchmeans.kernels.base import Columns, Kernel
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
@@ -103,9 +109,10 @@ def squared_distances_among(rows: Rows) -> Callable[[Array], Array]:
     shape = (len(rows), rows.n_features + 2)
     prepared = None
     if not rows.is_sparse and shape[0] * shape[1] <= _PREPARED_ENTRIES:
-        X = rows.block(0, len(rows))
-        shift = X.mean(axis=0, dtype=np.float64).astype(rows.dtype)
-        prepared = _augment(X, shift, 1.0, np.empty(shape, dtype=rows.dtype))
+        shift = rows.survey().mean.astype(rows.dtype)
+        prepared = np.empty(shape, dtype=rows.dtype)
+        for start, stop in spans(len(rows), block_height(rows.n_features, 0)):
+            _augment(rows.block(start, stop), shift, 1.0, prepared[start:stop])
 
     def distances(numbers: Array) -> Array:
         height = block_height(rows.n_features, len(numbers))
@@ -160,6 +167,7 @@ def _dense_exponents(
     that are the same in all of Z, as the margins of images are, are in ‖x‖² alone:
     where they are many, the product does without them.
     """
+    Z = by_rows(Z)
     n_features = Z.shape[1]
     same = (Z[0] == Z).all(axis=0)
     shift = np.where(same, Z[0], Z.mean(axis=0, dtype=np.float64)).astype(kind)

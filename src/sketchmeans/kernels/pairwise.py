@@ -141,6 +141,6 @@ class Precomputed(Kernel):
 
 def _writable(X: Block, kind: np.dtype[Any]) -> Block:
     """Return rows of a float type; scikit-learn's compiled loops must own them."""
-    if sparse.issparse(X) or X.flags.writeable:
+    if sparse.issparse(X):
         return X.astype(kind, copy=False)
-    return X.astype(kind)
+    return X.astype(kind, order="C", copy=not X.flags.writeable)

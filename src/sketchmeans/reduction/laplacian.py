@@ -35,6 +35,8 @@ def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
     variance = rows.survey().variance
     X = rows.X.astype(rows.dtype, copy=False)
     shift = origin(rows)
+    if not rows.is_sparse:  # the bits of distances depend on the order in memory
+        X = np.ascontiguousarray(X)
     if shift.any():
         X = (X - shift).astype(rows.dtype, copy=False)
     with threadpool_limits(rows.workers.n_jobs, user_api="openmp"):
