@@ -150,7 +150,8 @@ def _written(kind, folder):
     path = folder / f"people.{kind}"
     arrow = pa.Table.from_pandas(frame, preserve_index=False)
     if kind == "csv":
-        frame.to_csv(path, index=False)
+        # In float64: the shortest decimals of a float32 are read as another number.
+        frame.astype({"rate": np.float64}).to_csv(path, index=False)
     elif kind == "parquet":
         pa.parquet.write_table(arrow, path)
     else:
