@@ -14,7 +14,7 @@ import sys
 #: Kernels for a machine whose own is the key; every NumPy of x86 needs Nehalem's
 #: instructions, so these two run on any other.
 _WITH_AVX512 = ("SkylakeX", "Cooperlake", "SapphireRapids")
-_OTHERS = {kernel: ("Haswell", "Nehalem") for kernel in _WITH_AVX512}
+_OTHERS = dict.fromkeys(_WITH_AVX512, ("Haswell", "Nehalem"))
 _ANYWHERE = ("Nehalem", "Prescott")
 
 _LOADED = """
