@@ -31,6 +31,7 @@ from sketchmeans.validation import (
     is_auto,
     validated,
     warn_user,
+    weighted_rows,
 )
 
 #: ``n_landmarks="auto"`` takes this many, or all rows if there are fewer.
@@ -354,7 +355,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         """Return the validated rows of `fit`."""
         X = validated(self, X, reset=True)
-        rows = as_rows(X, workers, check_weights(sample_weight, X.shape[0]))
+        rows = weighted_rows(X, sample_weight, workers)
         rows.survey()  # the one look at every row: it finds what is not a number
         if self.__sklearn_tags__().input_tags.pairwise:
             check_given_matrix(rows)

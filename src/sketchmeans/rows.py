@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ _MIN_HEIGHT, _MAX_HEIGHT = 64, 4096
 
 #: Files of up to so many bytes are read into memory: they are gone through many times.
 HELD_BYTES = 32 * 2**20
+
+#: Rows whose median is about where all rows are.
+_PROBED_ROWS = 31
 
 Block = Any  # a 2-D ndarray or CSR matrix
 Result = TypeVar("Result")
@@ -124,6 +127,8 @@ class Rows:
     held_memory = 0
     #: Whether blocks can be had in any order, at no cost.
     in_memory = True
+    #: What `weights` are to be multiplied by to be those that the user gave.
+    weight_unit = 1.0
     #: The engine of these rows, if no blocks of them can be had here.
     engine: Any = None
 
@@ -170,6 +175,19 @@ class Rows:
     def total_weight(self) -> float:
         """Sum of the weights: the number of rows where there are none."""
         return float(self.n_rows if self.weights is None else self.weights.sum())
+
+    @property
+    def given_weights(self) -> Array | None:
+        """The weights that the user gave, or None where all are one."""
+        if self.weight_unit == 1.0:
+            return self.weights
+        ones = np.ones(self.n_rows) if self.weights is None else self.weights
+        return ones * self.weight_unit
+
+    def with_unit(self, unit: float) -> Self:
+        """Set the unit of the weights, and return the rows."""
+        self.weight_unit = unit
+        return self
 
     def block(self, start: int, stop: int) -> Block:
         """Return rows start:stop in their stored type, and check that they are finite.
@@ -225,7 +243,8 @@ class Rows:
 
     def subset(self, indices: Array, weights: Array | None) -> Rows:
         """Return the rows of these numbers, in memory, as a source of their own."""
-        return Rows(self.take(indices), self.workers, weights)
+        part = Rows(self.take(indices), self.workers, weights)
+        return part if weights is None else part.with_unit(self.weight_unit)
 
     def leading(self, size: int) -> Rows:
         """Return the first rows as a source of their own."""
@@ -241,8 +260,8 @@ class Rows:
     def survey(self) -> Moments:
         """Return the moments of the rows.
 
-        One pass, about the first row: far from the origin the plain sum of squares
-        would lose every digit.
+        One pass, in float64 and about a typical row: far from the origin the plain sum
+        of squares would lose every digit, and so it would about an outlier.
         """
         if self._moments is None:
             self._moments = self._survey()
@@ -250,10 +269,17 @@ class Rows:
         return self._moments
 
     def _survey(self) -> Moments:
-        shift = np.zeros(self.n_features)
-        if not self.is_sparse:
-            shift[:] = self.block(0, 1)[0]
+        shift = self._typical()
         return self._moments_of(self.survey_terms(shift), shift)
+
+    def _typical(self) -> Array:
+        """Return the median of the first rows that count; zero for CSR rows."""
+        if self.is_sparse:
+            return np.zeros(self.n_features)
+        few = np.arange(min(_PROBED_ROWS, self.n_rows))
+        if self.weights is not None:
+            few = np.flatnonzero(self.weights)[:_PROBED_ROWS]
+        return np.asarray(np.median(self.take(few).astype(np.float64), axis=0))
 
     def survey_terms(self, shift: Array, first: int = 0) -> TreeSum:
         """Return sums of the rows and of their squared norms, about `shift`.
@@ -266,12 +292,7 @@ class Rows:
             if self.is_sparse:
                 total, squares = _sparse_sums(block, weights)
             else:
-                total, squares = _dense_sums(
-                    block, weights, shift, self.dtype, self.workers
-                )
-            if not np.isfinite(squares):  # float32 squares overflow
-                wide = np.dtype(np.float64)
-                total, squares = _dense_sums(block, weights, shift, wide, self.workers)
+                total, squares = _dense_sums(block, weights, shift, self.workers)
             return np.append(total, squares)
 
         edges = spans(self.n_rows, block_height(self.n_features, 0))
@@ -317,7 +338,7 @@ class SourceRows(Rows):
     def held(self) -> Rows:
         X = self.X.read(0, self.n_rows, None)
         self._check(X, 0)
-        rows = Rows(X, self.workers, self.weights)
+        rows = Rows(X, self.workers, self.weights).with_unit(self.weight_unit)
         rows.memory = self.held_memory
         return rows
 
@@ -442,15 +463,15 @@ def _not_finite_text(name: str, kind: str, row: int, column: int | str) -> str:
 
 
 def _dense_sums(
-    block: Array, weights: Array | None, shift: Array, dtype: Any, workers: Workers
+    block: Array, weights: Array | None, shift: Array, workers: Workers
 ) -> tuple[Array, float]:
     """Return the sums of the rows and of their squared norms, about `shift`."""
-    centred = workers.buffer("centred", block.shape, dtype)
+    centred = workers.buffer("moments", block.shape, np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        np.subtract(block, shift.astype(dtype), out=centred, casting="unsafe")
-        norms = np.einsum("ij,ij->i", centred, centred).astype(np.float64)
+        np.subtract(block, shift, out=centred)
+        norms = np.einsum("ij,ij->i", centred, centred)
         ones = np.ones(len(block)) if weights is None else weights
-        return (ones.astype(dtype) @ centred).astype(np.float64), float(ones @ norms)
+        return ones @ centred, float(ones @ norms)
 
 
 def _sparse_sums(block: Block, weights: Array | None) -> tuple[Array, float]:

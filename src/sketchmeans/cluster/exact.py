@@ -10,7 +10,7 @@ from sklearn.callback import with_callbacks
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
-from sketchmeans.cluster.kernel import KernelClusterer
+from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.gram import GramCenters, GramEngine, gram_matrix
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.lloyd import lloyd
@@ -168,6 +168,7 @@ class KernelKMeans(KernelClusterer):
             progress = Progress(self, self.verbose)
             with progress.step("kernel matrix"):
                 kernel = self._resolved_kernel(rows, kernel_rng)
+                self._check_memory(rows, restarts)  # values may need float64
                 K = rows.X if is_given(kernel) else gram_matrix(rows, kernel)
             engine = GramEngine(K, self.n_clusters, rows.weights, workers)
             with progress.step("seeding"):
@@ -187,7 +188,9 @@ class KernelKMeans(KernelClusterer):
             progress.finish()
             result = min(results, key=lambda result: result.cost)
             exemplars = engine.exemplars(result.centers, result.labels)
-        self.X_fit_ = np.arange(len(rows))[:, None] if is_given(kernel) else rows.X
+        self.X_fit_ = np.arange(len(rows))[:, None]
+        if not is_given(kernel):
+            self.X_fit_ = as_precise(rows.X, rows.dtype)
         self._store_kernel(kernel, rows, exemplars)
         self._store_centers(result.centers.coefficients[:, 0], result)
         self._store(rows, result, exemplars)

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine, new_engine
-from sketchmeans.cluster.kernel import KernelClusterer
+from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.cluster.need import fit_need, thread_need
 from sketchmeans.cluster.remote import check_no_reducer, check_possible
 from sketchmeans.cluster.resume import opened_record, remembered, seed_of
@@ -41,7 +41,7 @@ from sketchmeans.progressive import (
     sizes_for,
 )
 from sketchmeans.reduction import ReducedRows, as_reducer, reduced
-from sketchmeans.rows import HELD_BYTES, Block, Rows, as_rows, is_dask
+from sketchmeans.rows import HELD_BYTES, Block, Rows, is_dask
 from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import LandmarkSpace, given_matrix
 from sketchmeans.start import Start, read_start
@@ -50,14 +50,16 @@ from sketchmeans.validation import (
     as_generator,
     check_integer,
     check_option,
-    check_weights,
     is_auto,
     validated,
+    weighted_rows,
 )
 
 #: Weight of all earlier batches together, in weights of the last one, at the most:
 #: means of rows that were assigned to centres of long ago are forgotten.
 _MEMORY = 20.0
+#: Largest weight of a cluster before a batch, in units of the batch's weights.
+_MOST_MASS = 1e300
 
 
 def _has_rows(model: NystromKMeans) -> bool:
@@ -331,7 +333,7 @@ class NystromKMeans(KernelClusterer):
             progress.finish()
         for name in ("_inverse", "_masses"):  # of batches
             self.__dict__.pop(name, None)
-        self.landmarks_ = landmarks.points
+        self.landmarks_ = as_precise(landmarks.points, rows.dtype)
         self.landmark_indices_ = landmarks.indices
         self.landmark_path_ = path
         self.rank_ = space.inverse.rank
@@ -376,8 +378,8 @@ class NystromKMeans(KernelClusterer):
         """Add a batch to the running means."""
         with Workers(self.n_jobs) as workers:
             table = validated(self, X, reset=False)
-            weights = check_weights(sample_weight, table.shape[0])
-            original = as_rows(table, workers, weights)
+            original = weighted_rows(table, sample_weight, workers)
+            unit = original.weight_unit
             rows = self._view(original)
             space = LandmarkSpace(
                 self.kernel_,
@@ -392,6 +394,9 @@ class NystromKMeans(KernelClusterer):
             found = engine.assign(before)
             check_no_overflow(found.costs)
             masses = getattr(self, "_masses", self.cluster_sizes_)
+            # In the unit of this batch, but within what floats can hold.
+            limits = np.where(masses > 0.0, 1.0 / _MOST_MASS, 0.0)
+            masses = np.clip(masses / unit, limits, _MOST_MASS)
             fade = min(1.0, _MEMORY * rows.total_weight / masses.sum())
             counts = found.counts + fade * masses
             sums = found.sums + self._means * (fade * masses)[:, None]
@@ -399,8 +404,9 @@ class NystromKMeans(KernelClusterer):
             labels = found.labels[:, 0]
             exemplars = engine.exemplars(before, labels)
         self._inverse = space.inverse  # the same for all batches
-        self._masses = counts[0]
-        sizes = self.cluster_sizes_ + found.counts[0]
+        self._masses = counts[0] * unit
+        with np.errstate(over="ignore"):
+            sizes = self.cluster_sizes_ / unit + found.counts[0]
         cost = max(float(found.costs[0]), 0.0)
         path = [*self.cost_path_.tolist(), cost]
         result = LloydResult(labels, after, cost, sizes, path, converged=True)

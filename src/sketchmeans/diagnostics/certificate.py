@@ -27,13 +27,13 @@ from sketchmeans.diagnostics.spectral_bounds import (
 from sketchmeans.kernels import Kernel, Linear, is_given
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, as_rows
+from sketchmeans.rows import Block, Rows
 from sketchmeans.validation import (
     as_generator,
     check_integer,
     check_option,
-    check_weights,
     validated,
+    weighted_rows,
 )
 
 #: Landmarks for a model that has none of its own.
@@ -171,8 +171,7 @@ def certificate(
     rng = as_generator(random_state)
     X = validated(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
-        weights = check_weights(sample_weight, X.shape[0])
-        rows = model._view(as_rows(X, workers, weights))
+        rows = model._view(weighted_rows(X, sample_weight, workers))
         kernel, k, total = _kernel(model, rows), model.n_clusters, rows.total_weight
         if method == "subsample":
             bound = subsample_bounds(

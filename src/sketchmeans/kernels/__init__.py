@@ -9,7 +9,13 @@ from __future__ import annotations
 from sketchmeans.kernels.arrays import squared_norms, toarray
 from sketchmeans.kernels.base import Columns, Kernel
 from sketchmeans.kernels.distances import RBF, Laplacian, squared_distances_among
-from sketchmeans.kernels.names import KERNELS, as_kernel, is_given, warn_if_indefinite
+from sketchmeans.kernels.names import (
+    KERNELS,
+    as_kernel,
+    is_given,
+    typical_exponent,
+    warn_if_indefinite,
+)
 from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
 
@@ -32,5 +38,6 @@ __all__ = [
     "squared_distances_among",
     "squared_norms",
     "toarray",
+    "typical_exponent",
     "warn_if_indefinite",
 ]

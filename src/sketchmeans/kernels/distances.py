@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,9 @@ from sketchmeans.rows import (
 
 #: Up to this size an exponent is exact to about 1e-4 in float32.
 _FLOAT32_EXPONENT = 256.0
+
+#: Squares from this to its inverse are far from the limits of float32.
+_LEAST_SQUARE = 2.0**-40
 
 #: Numbers that are multiplied in the time in which one is picked out of a row.
 _PICKED_PRODUCTS = 32
@@ -107,12 +111,13 @@ def squared_distances_among(rows: Rows) -> Callable[[Array], Array]:
     again are shifted once.
     """
     shape = (len(rows), rows.n_features + 2)
+    unit = 1.0 if rows.is_sparse else _unit(rows.survey().variance)
     prepared = None
     if not rows.is_sparse and shape[0] * shape[1] <= _PREPARED_ENTRIES:
         shift = rows.survey().mean.astype(rows.dtype)
         prepared = np.empty(shape, dtype=rows.dtype)
         for start, stop in spans(len(rows), block_height(rows.n_features, 0)):
-            _augment(rows.block(start, stop), shift, 1.0, prepared[start:stop])
+            _augment(rows.block(start, stop), shift, 1.0, unit, prepared[start:stop])
 
     def distances(numbers: Array) -> Array:
         height = block_height(rows.n_features, len(numbers))
@@ -130,12 +135,13 @@ def squared_distances_among(rows: Rows) -> Callable[[Array], Array]:
         else:
             points = rows.take(numbers)
             exponents = (
-                _sparse_exponents(points, 1.0, rows.dtype)
+                _sparse_exponents(points, 1.0, np.dtype(np.float64))
                 if rows.is_sparse
-                else _dense_exponents(points, 1.0, rows.dtype, rows.workers)
+                else _dense_exponents(points, unit**2, rows.dtype, rows.workers)
             )
             values = rows.map(lambda block: _positive(exponents(block)), height)
-        return filled(values, (len(rows), len(numbers)))
+        found = filled(values, (len(rows), len(numbers)))
+        return found if unit == 1.0 else found / unit**2
 
     return distances
 
@@ -146,10 +152,23 @@ def _positive(negative_distances: Array) -> Array:
     return np.maximum(negative_distances, 0.0, out=negative_distances)
 
 
-def _augment(X: Block, shift: Array, gamma: float, out: Array) -> Array:
-    """Write ``[x, −gamma‖x‖², 1]`` about `shift` into `out`."""
+def _unit(spread: float) -> float:
+    """Return what rows of such a squared spread are multiplied by: a power of two.
+
+    It is one for all but tiny and huge rows, whose squares would underflow or overflow
+    in float32; no digit is lost.
+    """
+    if not 0.0 < spread < np.inf or _LEAST_SQUARE < spread < 1.0 / _LEAST_SQUARE:
+        return 1.0
+    return float(2.0 ** -round(0.5 * math.log2(spread)))
+
+
+def _augment(X: Block, shift: Array, gamma: float, unit: float, out: Array) -> Array:
+    """Write ``[x, −gamma‖x‖², 1]``, about `shift` and times `unit`, into `out`."""
     inner = out[:, :-2]
     np.subtract(toarray(X), shift, out=inner, casting="same_kind")
+    if unit != 1.0:
+        inner *= out.dtype.type(unit)
     np.einsum("ij,ij->i", inner, inner, out=out[:, -2])
     out[:, -2] *= -gamma
     out[:, -1] = 1.0
@@ -172,8 +191,14 @@ def _dense_exponents(
     same = (Z[0] == Z).all(axis=0)
     shift = np.where(same, Z[0], Z.mean(axis=0, dtype=np.float64)).astype(kind)
     centred = np.subtract(Z, shift, dtype=np.float64)
+    # Rows are taken in a unit in which the bandwidth is about one: a gamma that no
+    # float32 can hold goes with rows whose squares none can hold.
+    unit = 1.0 / _unit(gamma)
+    gamma, centred = gamma / unit**2, centred * unit
     norms = gamma * np.einsum("ij,ij->i", centred, centred)
-    inner = kind if norms.max() < _FLOAT32_EXPONENT else np.dtype(np.float64)
+    limits = np.finfo(kind)
+    is_exact = norms.max() < _FLOAT32_EXPONENT and limits.tiny < unit < limits.max
+    inner = kind if is_exact else np.dtype(np.float64)
     weights = np.empty((n_features + 2, len(Z)), dtype=inner)
     weights[:-2] = 2.0 * gamma * centred.T
     weights[-2] = 1.0
@@ -187,7 +212,7 @@ def _dense_exponents(
     def exponents(block: Block, out: Array | None = None) -> Array:
         h = block.shape[0]
         x = scratch(workers, "centred", (h, n_features + 2), inner)
-        _augment(block, shift, gamma, x)
+        _augment(block, shift, gamma, unit, x)
         if is_narrow:
             narrow = scratch(workers, "narrow", (h, len(varying)), inner)
             x = x.take(varying, axis=1, out=narrow, mode="clip")

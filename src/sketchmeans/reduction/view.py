@@ -27,6 +27,7 @@ class ReducedRows(Rows):
         self._reduce = _block_map(source, reducer)
         probe = self._reduce(source.block(0, 1))
         super().__init__(probe, source.workers, source.weights)
+        self.weight_unit = source.weight_unit
         self.n_rows = source.n_rows
         self.memory = source.memory
         self.held_memory = self.n_rows * self.n_features * self.dtype.itemsize
@@ -66,7 +67,8 @@ class ReducedRows(Rows):
             fill, spans(self.n_rows, block_height(width, self.n_features))
         ):
             pass
-        return Rows(features, self.workers, self.weights)
+        rows = Rows(features, self.workers, self.weights)
+        return rows.with_unit(self.weight_unit)
 
     def points(self, X: Any) -> Block:
         """Return given points of the source's space as points of this one."""
