@@ -167,9 +167,7 @@ def test_tiny_and_huge_rows_float32(model, scale):
 
 @pytest.mark.parametrize("scale", [1e-170, 1e170])
 def test_rows_whose_squares_no_float_holds(scale):
-    with pytest.raises(
-        ValueError, match="beyond what floats can hold"
-    ):
+    with pytest.raises(ValueError, match="beyond what floats can hold"):
         NystromKMeans(2).fit(table() * scale)
 
 
@@ -195,7 +193,7 @@ def test_an_outlier_in_the_first_row_costs_no_digits():
 def test_an_outlier_that_sets_the_bandwidth_costs_no_clusters(estimator, far):
     X = table(np.float32)
     X[-1] = far
-    message = "good as equal: a few rows that are far from all others have set it"
+    message = "good as equal: a few rows far from all others have set it"
     with pytest.warns(UserWarning, match=message) if far == 1e6 else nullcontext():
         found = estimator(K + 1, random_state=0, tol=0.0).fit(X)
     assert (found.cluster_sizes_ > 0.0).all()

@@ -9,7 +9,7 @@ import numpy as np
 
 from sketchmeans.kernels import Kernel
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.lloyd import Assignment, nearest_members
+from sketchmeans.lloyd import Assignment, LloydResult, nearest_members
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Rows, block_height, spans
 
@@ -138,6 +138,21 @@ class GramEngine:
             return centers
         given = Assignment(labels[:, None], np.zeros(1), np.empty((1, 0, 0)), counts)
         return self.update(given, centers)
+
+    def separated(self, labels: Array) -> LloydResult:
+        """Return the partition in which each distinct row is a cluster of its own.
+
+        The cost is zero.  Rows labelled -1 go to the nearest centre; clusters without
+        rows have the origin, so that no row is as near to them as to its own centre.
+        """
+        nothing = np.zeros((len(self.K), 1, self.k))
+        nowhere = self._centers(nothing, nothing, np.zeros((1, self.k)))
+        known = np.where(labels < 0, 0, labels).astype(np.int32)  # they weigh nothing
+        centers = self._moved(nowhere, known[:, None])
+        nearest = self.assign(centers).labels[:, 0]
+        labels = np.where(labels < 0, nearest, labels).astype(np.int32)
+        counts = np.bincount(labels, self.weights, minlength=self.k)
+        return LloydResult(labels, centers, 0.0, counts, [0.0], converged=True)
 
     def _centers(
         self, coefficients: Array, sums: Array, squared_norms: Array

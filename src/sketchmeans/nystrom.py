@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.kernels import Kernel, Precomputed, as_kernel
 from sketchmeans.landmarks import Landmarks, check_given_matrix, chosen_landmarks
-from sketchmeans.linalg import Array
+from sketchmeans.linalg import Array, eigen_decomposition
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.residual import EXACT_ROWS, Features, Norms, Residual
@@ -459,4 +459,4 @@ def _leading(features: _FeatureRows, rank: int) -> Array:
         return np.asarray(F.T @ (F if weights is None else weights[:, None] * F))
 
     total = sum(rows.workers.map(products, features.spans()))
-    return np.linalg.eigh(total)[1][:, ::-1][:, :rank]
+    return eigen_decomposition(np.asarray(total), driver="evd")[1][:, ::-1][:, :rank]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,10 +10,11 @@ from sklearn.callback import with_callbacks
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
+from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.gram import GramCenters, GramEngine, gram_matrix
 from sketchmeans.kernels import Kernel, is_given
-from sketchmeans.lloyd import lloyd
+from sketchmeans.lloyd import LloydResult, lloyd
 from sketchmeans.memory import FIXED_NEED, format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
@@ -171,22 +172,15 @@ class KernelKMeans(KernelClusterer):
                 self._check_memory(rows, restarts)  # values may need float64
                 K = rows.X if is_given(kernel) else gram_matrix(rows, kernel)
             engine = GramEngine(K, self.n_clusters, rows.weights, workers)
-            with progress.step("seeding"):
+            labels = None
+            if not isinstance(start, Start):
+                labels = labels_of_distinct_rows(rows, self.n_clusters)
+            if labels is not None:
+                result = engine.separated(labels)
+            else:
                 rngs = seed_rng.spawn(restarts)
-                centers = self._seed(engine, rows, kernel, start, rngs)
-            name = f"all {len(rows):,} rows"
-            name += f", {restarts} restarts" if restarts > 1 else ""
-            with progress.stage(name, self.max_iter) as on_pass:
-                results = lloyd(
-                    engine,
-                    centers,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    weights=rows.weights,
-                    on_pass=on_pass,
-                )
+                result = self._search(engine, rows, kernel, start, rngs, progress)
             progress.finish()
-            result = min(results, key=lambda result: result.cost)
             exemplars = engine.exemplars(result.centers, result.labels)
         self.X_fit_ = np.arange(len(rows))[:, None]
         if not is_given(kernel):
@@ -195,6 +189,31 @@ class KernelKMeans(KernelClusterer):
         self._store_centers(result.centers.coefficients[:, 0], result)
         self._store(rows, result, exemplars)
         return self
+
+    def _search(
+        self,
+        engine: GramEngine,
+        rows: Rows,
+        kernel: Kernel,
+        start: Start | Seeding,
+        rngs: Sequence[np.random.Generator],
+        progress: Progress,
+    ) -> LloydResult:
+        """Return the best of all restarts."""
+        with progress.step("seeding"):
+            centers = self._seed(engine, rows, kernel, start, rngs)
+        name = f"all {len(rows):,} rows"
+        name += f", {len(rngs)} restarts" if len(rngs) > 1 else ""
+        with progress.stage(name, self.max_iter) as on_pass:
+            results = lloyd(
+                engine,
+                centers,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                weights=rows.weights,
+                on_pass=on_pass,
+            )
+        return min(results, key=lambda result: result.cost)
 
     def _check_memory(self, rows: Rows, restarts: int) -> None:
         n, budget = len(rows), memory_budget(self.max_memory)

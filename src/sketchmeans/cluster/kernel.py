@@ -101,8 +101,8 @@ class KernelClusterer(Clusterer):
         if exponent < _ALL_NEAR and isinstance(self.gamma, str):
             warn_user(
                 f"gamma={self.gamma!r} is {getattr(kernel, 'gamma', 0.0):.3g}, at "
-                "which most rows are as good as equal: a few rows that are far from all "
-                "others have set it. Use gamma='median', or leave out such rows.",
+                "which most rows are as good as equal: a few rows far from all others "
+                "have set it. Use gamma='median', or leave out such rows.",
             )
 
     def _store_kernel(self, kernel: Kernel, rows: Rows, exemplars: Array) -> None:

@@ -7,7 +7,7 @@ once for many blocks of rows, and ``diagonal(X)``, which never forms a matrix.
 from __future__ import annotations
 
 from sketchmeans.kernels.arrays import squared_norms, toarray
-from sketchmeans.kernels.base import Columns, Kernel
+from sketchmeans.kernels.base import Columns, Kernel, is_proven
 from sketchmeans.kernels.distances import RBF, Laplacian, squared_distances_among
 from sketchmeans.kernels.names import (
     KERNELS,
@@ -35,6 +35,7 @@ __all__ = [
     "Sigmoid",
     "as_kernel",
     "is_given",
+    "is_proven",
     "squared_distances_among",
     "squared_norms",
     "toarray",

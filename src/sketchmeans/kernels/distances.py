@@ -63,6 +63,7 @@ class RBF(Kernel):
            [0.6065]])
     """
 
+    proven = True
     in_place = True
     nonnegative = True
     constant_diagonal = 1.0
@@ -249,6 +250,7 @@ def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:
 class Laplacian(Kernel):
     """``k(x, z) = exp(−gamma ‖x − z‖₁)``."""
 
+    proven = True
     nonnegative = True
     constant_diagonal = 1.0
     _distance = "cityblock"
