@@ -1,4 +1,4 @@
-"""Callables and kernels that users write: checked, and certified only if that is right."""
+"""Callables and kernels that users write: checked, and certified only where right."""
 
 import numpy as np
 import pytest

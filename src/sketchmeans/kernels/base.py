@@ -152,6 +152,6 @@ def check_values(kernel: Kernel, rows: Rows) -> None:
     apart = float(np.abs(values.diagonal() - kernel.diagonal(points)).max(initial=0.0))
     if apart > tolerance:
         raise ValueError(
-            f"kernel={kernel!r} should agree with its diagonal; k(x, x) and diagonal(X) "
-            f"differ by up to {apart:.3g} among the first {len(numbers)} rows."
+            f"kernel={kernel!r} should agree with its diagonal; k(x, x) and "
+            f"diagonal(X) differ by up to {apart:.3g} among the first {len(numbers)} rows."
         )
