@@ -153,5 +153,6 @@ def check_values(kernel: Kernel, rows: Rows) -> None:
     if apart > tolerance:
         raise ValueError(
             f"kernel={kernel!r} should agree with its diagonal; k(x, x) and "
-            f"diagonal(X) differ by up to {apart:.3g} among the first {len(numbers)} rows."
+            f"diagonal(X) differ by up to {apart:.3g} among the first {len(numbers)} "
+            "rows."
         )
