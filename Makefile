@@ -9,7 +9,8 @@ JOBS ?= 2
 
 # The tests that state equal bits and numerical laws.
 NUMERICAL := $(addprefix tests/, contracts/test_kernels.py test_bandwidth.py \
-	test_diagnostics_paths.py test_exactness.py test_inputs.py test_linalg.py \
+	test_diagnostics_paths.py test_exactness.py test_extreme_scales.py \
+	test_inputs.py test_linalg.py \
 	test_lloyd.py test_memory_order.py test_reduction.py test_reduction_weights.py \
 	test_svd.py test_tabular.py test_threads.py)
 
