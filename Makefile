@@ -7,17 +7,27 @@ PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 2
 
+# The tests that state equal bits and numerical laws.
+NUMERICAL := $(addprefix tests/, contracts/test_kernels.py test_bandwidth.py \
+	test_diagnostics_paths.py test_exactness.py test_extreme_scales.py \
+	test_inputs.py test_linalg.py \
+	test_lloyd.py test_memory_order.py test_reduction.py test_reduction_weights.py \
+	test_svd.py test_tabular.py test_threads.py)
+
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.sketchmeans-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint demo bench clean
+.PHONY: help test test-numerical lint demo bench clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 test: lint  ## Lint, check types, run the tests and the doctests
 	$(BIN)/python -m pytest -q -n $(JOBS)
+
+test-numerical: $(STAMP)  ## The numerical tests alone, say with OPENBLAS_CORETYPE=Nehalem
+	$(BIN)/python -m pytest -q -n $(JOBS) $(NUMERICAL)
 
 lint: $(STAMP)  ## Check style, format and types
 	$(BIN)/ruff check .

@@ -469,7 +469,7 @@ def test_lift_takes_weights(X):
 
     class Recorder(Uniform):
         def select(self, rows, kernel, n_landmarks, rng):
-            seen.append((rows.weights, kernel.gamma, n_landmarks))
+            seen.append((rows.given_weights, kernel.gamma, n_landmarks))
             return super().select(rows, kernel, n_landmarks, rng)
 
     model.lift(X, Recorder(), n_repeats=3, sample_weight=weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -14,6 +15,8 @@ Gamma = float | str
 
 #: Rows whose pairs give the median distance (half a million pairs).
 _PAIR_ROWS = 1_000
+#: Rows whose pairs say roughly how far apart rows are, and fewer that are read first.
+_FEW_ROWS, _FIRST_ROWS = 200, 31
 #: Rows that are sorted, feature by feature, for the mean L1 distance.
 _SORTED_ROWS = 100_000
 
@@ -49,7 +52,7 @@ def resolve_gamma(
     elif gamma == "mean":
         if distance == "sqeuclidean":
             # The mean over all pairs is twice the variance: no pairs are formed.
-            return _inverse(2.0 * 2.0 * rows.survey().variance)
+            return _inverse(2.0 * 2.0 * _variance(rows))
         if distance == "cityblock":
             return _inverse(_mean_l1_distance(rows, rng))
         return 1.0 / rows.n_features
@@ -71,28 +74,70 @@ def resolve_gamma(
 
 def _inverse(spread: float) -> float:
     # Rows that are all equal have no scale: any bandwidth tells them apart equally.
-    return 1.0 / spread if spread > 0.0 else 1.0
+    if spread <= 0.0:
+        return 1.0
+    with np.errstate(over="ignore", divide="ignore"):
+        gamma = float(1.0 / np.float64(spread))
+    if not 0.0 < gamma < np.inf:
+        raise ValueError(
+            f"gamma={gamma:g}, for distances of about {spread:g}, is beyond what "
+            "floats can hold. Scale the features (for example with StandardScaler)."
+        )
+    return gamma
+
+
+def _variance(rows: Rows) -> float:
+    """Return the mean squared distance of the rows from their mean."""
+    variance = rows.survey().variance
+    tiny = np.finfo(np.float64).tiny
+    if variance < tiny and not _are_equal(rows):
+        raise ValueError(
+            f"The rows differ by too little: their squared distances, of {variance:g}, "
+            "are beyond what floats can hold. Scale the features (for example with "
+            "StandardScaler)."
+        )
+    return variance
+
+
+def _are_equal(rows: Rows) -> bool:
+    """Say whether all rows that count are the same, as far as a few can tell."""
+    few = np.arange(min(_PAIR_ROWS, len(rows)))
+    if rows.weights is not None:
+        few = np.flatnonzero(rows.weights)[:_PAIR_ROWS]
+    block = rows.take(few)
+    dense = block.toarray() if rows.is_sparse else block
+    return bool((dense == dense[0]).all())
 
 
 def _entry_variance(rows: Rows) -> float:
     """Return the variance of all entries of the table."""
-    moments = rows.survey()
+    moments, variance = rows.survey(), _variance(rows)
     centre = moments.mean - moments.mean.mean()
-    return (moments.variance + float(centre @ centre)) / rows.n_features
+    return (variance + float(centre @ centre)) / rows.n_features
 
 
-def _sample(rows: Rows, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return at most `size` dense rows and their weights, in float64."""
-    if len(rows) <= size:
-        indices = np.arange(len(rows))
-        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-    else:
+@dataclass(frozen=True)
+class _Sample:
+    """A few dense rows in float64, their weights, and what these are in units of."""
+
+    X: Array
+    weights: Array
+    unit: float = 1.0
+
+    @classmethod
+    def of(cls, rows: Rows, size: int, rng: np.random.Generator) -> _Sample:
+        """Return all rows if they are few, or else some, each drawn by its weight."""
         share = None if rows.weights is None else rows.weights / rows.weights.sum()
-        indices = rng.choice(len(rows), size, replace=share is not None, p=share)
-        weights = np.ones(size)
-    sample = rows.take(indices)
-    dense = sample.toarray() if rows.is_sparse else sample
-    return np.asarray(dense, dtype=np.float64), weights
+        if len(rows) <= size:
+            indices = np.arange(len(rows))
+            weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        else:
+            indices = rng.choice(len(rows), size, replace=share is not None, p=share)
+            weights = np.ones(size)
+        sample = rows.take(indices)
+        dense = sample.toarray() if rows.is_sparse else sample
+        unit = rows.weight_unit if len(rows) <= size else 1.0
+        return cls(np.asarray(dense, dtype=np.float64), weights, unit)
 
 
 def _mean_l1_distance(rows: Rows, rng: np.random.Generator) -> float:
@@ -102,24 +147,44 @@ def _mean_l1_distance(rows: Rows, rng: np.random.Generator) -> float:
     taken away once for each above.
     """
     wanted = max(_PAIR_ROWS, min(_SORTED_ROWS, 10**8 // max(rows.n_features, 1)))
-    X, weights = _sample(rows, wanted, rng)
+    sample = _Sample.of(rows, wanted, rng)
+    X, weights = sample.X, sample.weights
     total = 0.0
     for feature in X.T:
         order = np.argsort(feature, kind="stable")
         mass = weights[order]
         below = np.cumsum(mass) - mass
         above = mass.sum() - below - mass
-        total += float((mass * (below - above)) @ feature[order])
+        # About the least value: rows that are all equal are exactly so.
+        total += float((mass * (below - above)) @ (feature[order] - feature[order[0]]))
     return 2.0 * total / float(weights.sum()) ** 2
 
 
-def _median_distance(rows: Rows, distance: str, rng: np.random.Generator) -> float:
+def typical_distance(rows: Rows, distance: str, rng: np.random.Generator) -> float:
+    """Return roughly the median over the pairs of a few hundred rows."""
+    return _median_distance(rows, distance, rng, _FEW_ROWS)
+
+
+def nearby_distance(rows: Rows, distance: str) -> float:
+    """Return the median over the pairs of the first rows that count, which is cheap."""
+    numbers = np.arange(min(_FIRST_ROWS, len(rows)))
+    if rows.weights is not None:
+        numbers = np.flatnonzero(rows.weights)[:_FIRST_ROWS]
+    sample = rows.subset(numbers, None)
+    return _median_distance(sample, distance, np.random.default_rng(0))
+
+
+def _median_distance(
+    rows: Rows, distance: str, rng: np.random.Generator, size: int = _PAIR_ROWS
+) -> float:
     """Return the median over the pairs of different rows."""
-    X, weights = _sample(rows, _PAIR_ROWS, rng)
+    sample = _Sample.of(rows, size, rng)
+    X, weights = sample.X, sample.weights
     values = cdist(X, X, distance).ravel()
     pairs = np.outer(weights, weights)
     # A row of weight w is w rows, with w(w - 1) pairs among themselves.
-    np.fill_diagonal(pairs, np.maximum(weights * (weights - 1.0), 0.0))
+    others = np.maximum(weights - 1.0 / sample.unit, 0.0)
+    np.fill_diagonal(pairs, weights * others)
     order = np.argsort(values, kind="stable")
     mass = np.cumsum(pairs.ravel()[order])
     return float(values[order][np.searchsorted(mass, 0.5 * mass[-1])])

@@ -9,7 +9,7 @@ import numpy as np
 
 from sketchmeans.kernels import FromDistances, Kernel
 from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.lloyd import Assignment, nearest_members
+from sketchmeans.lloyd import Assignment, LloydResult, nearest_members
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, spans
 from sketchmeans.swaps import TwoNearest
@@ -49,7 +49,7 @@ def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
 
         for _ in rows.workers.map(tile, [span for span in edges if span[0] <= start]):
             pass
-    np.fill_diagonal(K, kernel.diagonal(rows.block(0, n)))
+    np.fill_diagonal(K, kernel.row_diagonal(rows))
     return K
 
 
@@ -150,6 +150,22 @@ class GramEngine:
             return centers
         given = Assignment(labels[:, None], np.zeros(1), np.empty((1, 0, 0)), counts)
         return self.update(given, centers)
+
+    def separated(self, labels: Array) -> LloydResult:
+        """Return the partition in which each distinct row is a cluster of its own.
+
+        The cost is zero.  Rows labelled -1 go to the nearest centre; clusters without
+        rows are so far away that no row is as near to them as to its own centre.
+        """
+        nothing = np.zeros((len(self.K), 1, self.k))
+        away = np.full((1, self.k), 4.0 * float(np.abs(self.K).max()) + 1.0)
+        nowhere = self._centers(nothing, nothing, away)
+        known = np.where(labels < 0, 0, labels).astype(np.int32)  # they weigh nothing
+        centers = self._moved(nowhere, known[:, None])
+        nearest = self.assign(centers).labels[:, 0]
+        labels = np.where(labels < 0, nearest, labels).astype(np.int32)
+        counts = np.bincount(labels, self.weights, minlength=self.k)
+        return LloydResult(labels, centers, 0.0, counts, [0.0], converged=True)
 
     def _centers(
         self, coefficients: Array, sums: Array, squared_norms: Array

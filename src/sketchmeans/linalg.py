@@ -58,6 +58,50 @@ def check_no_overflow(values: Array) -> None:
         )
 
 
+def eigen_decomposition(
+    K: Array, *, largest: int | None = None, driver: str | None = None
+) -> tuple[Array, Array]:
+    """Return eigenvalues, in ascending order, and eigenvectors of a symmetric matrix.
+
+    LAPACK's fast drivers give up on some matrices with many equal eigenvalues, as those
+    of orthogonal rows are: then a slower one takes their place, which does not.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    largest : int, optional
+        Only so many of the largest.
+    driver : {"evd", "evr"}, optional
+        The first to be tried; None leaves it to SciPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> eigen_decomposition(np.diag([3.0, 1.0, 2.0]), largest=2)[0]
+    array([2., 3.])
+    """
+    n = len(K)
+    some = {} if largest is None else {"subset_by_index": (n - largest, n - 1)}
+    try:
+        values, vectors = eigh(K, driver=driver, check_finite=False, **some)
+    except np.linalg.LinAlgError:
+        values, vectors = eigh(K, driver="ev", check_finite=False)
+        first = 0 if largest is None else n - largest
+        values, vectors = values[first:], vectors[:, first:]
+    return values, vectors
+
+
+def largest_eigenvalues(K: Array, count: int) -> Array:
+    """Return some of the largest eigenvalues of a symmetric matrix, ascending."""
+    n = len(K)
+    subset = (n - count, n - 1)
+    try:
+        values = eigh(K, eigvals_only=True, subset_by_index=subset, check_finite=False)
+    except np.linalg.LinAlgError:
+        values = eigh(K, eigvals_only=True, driver="ev", check_finite=False)[-count:]
+    return np.asarray(values)
+
+
 class PseudoInverse(Protocol):
     """``M = K⁺`` of a symmetric positive semi-definite matrix."""
 
@@ -179,7 +223,8 @@ def pseudo_inverse(
             return CholeskyInverse(factor)
         if n >= _MANY and np.dtype(dtype) == np.float32:
             return _pivoted(K, cut)
-    values, vectors = eigh(K, driver="evd" if n < 512 else "evr", check_finite=False)
+    driver = "evd" if n < 512 else "evr"
+    values, vectors = eigen_decomposition(K, driver=driver)
     keep = values > cut * max(values[-1], 0.0)
     if rank is not None:
         keep[: max(n - rank, 0)] = False

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.kernels import Kernel, Precomputed, as_kernel
 from sketchmeans.landmarks import Landmarks, check_given_matrix, chosen_landmarks
-from sketchmeans.linalg import Array
+from sketchmeans.linalg import Array, eigen_decomposition
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.residual import EXACT_ROWS, Features, Norms, Residual
@@ -31,6 +31,7 @@ from sketchmeans.validation import (
     is_auto,
     validated,
     warn_user,
+    weighted_rows,
 )
 
 #: ``n_landmarks="auto"`` takes this many, or all rows if there are fewer.
@@ -354,7 +355,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         """Return the validated rows of `fit`."""
         X = validated(self, X, reset=True)
-        rows = as_rows(X, workers, check_weights(sample_weight, X.shape[0]))
+        rows = weighted_rows(X, sample_weight, workers)
         rows.survey()  # the one look at every row: it finds what is not a number
         if self.__sklearn_tags__().input_tags.pairwise:
             check_given_matrix(rows)
@@ -458,4 +459,4 @@ def _leading(features: _FeatureRows, rank: int) -> Array:
         return np.asarray(F.T @ (F if weights is None else weights[:, None] * F))
 
     total = sum(rows.workers.map(products, features.spans()))
-    return np.linalg.eigh(total)[1][:, ::-1][:, :rank]
+    return eigen_decomposition(np.asarray(total), driver="evd")[1][:, ::-1][:, :rank]

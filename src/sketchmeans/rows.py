@@ -33,6 +33,9 @@ _MIN_HEIGHT, _MAX_HEIGHT = 64, 4096
 #: Files of up to so many bytes are read into memory: they are gone through many times.
 HELD_BYTES = 32 * 2**20
 
+#: Rows whose median is about where all rows are.
+_PROBED_ROWS = 31
+
 Block = Any  # a 2-D ndarray or CSR matrix
 Result = TypeVar("Result")
 
@@ -128,6 +131,8 @@ class Rows:
     rounding = 0.0
     #: Whether blocks can be had in any order, at no cost.
     in_memory = True
+    #: What `weights` are to be multiplied by to be those that the user gave.
+    weight_unit = 1.0
     #: The engine of these rows, if no blocks of them can be had here.
     engine: Any = None
 
@@ -150,13 +155,16 @@ class Rows:
         self.dtype = float_type(X.dtype)
         self.stored_itemsize = X.dtype.itemsize
         self._moments: Moments | None = None
+        self._last = _LastBlock()
 
     def __len__(self) -> int:
         return int(self.n_rows)
 
     def thread_memory(self, height: int) -> int:
         """Return the bytes that a thread takes to read blocks of this height."""
-        return 0
+        if self.is_sparse or not isinstance(self.X, np.ndarray):
+            return 0
+        return 0 if self.X.flags.c_contiguous else height * self.row_bytes
 
     def held(self) -> Rows:
         """Return all rows where each can be had at any time: an array, or a map."""
@@ -178,20 +186,49 @@ class Rows:
         """Sum of the weights: the number of rows where there are none."""
         return float(self.n_rows if self.weights is None else self.weights.sum())
 
+    @property
+    def given_weights(self) -> Array | None:
+        """The weights that the user gave, or None where all are one."""
+        if self.weight_unit == 1.0:
+            return self.weights
+        ones = np.ones(self.n_rows) if self.weights is None else self.weights
+        return ones * self.weight_unit
+
+    def with_unit(self, unit: float) -> Self:
+        """Set the unit of the weights, and return the rows."""
+        self.weight_unit = unit
+        return self
+
     def block(self, start: int, stop: int) -> Block:
-        """Return rows start:stop as stored, after a check that they are finite."""
-        block = self.X[start:stop]
+        """Return rows start:stop in their stored type, and check that they are finite.
+
+        Dense rows are in C order, whatever the order of the table: the bits of matrix
+        products and of sums depend on the order of their operands.
+        """
+        block = self._in_rows(self.X[start:stop])
         if not self.checked:
             check_finite(block, self.first + start, self.name)
         return block
+
+    def _in_rows(self, block: Block) -> Block:
+        """Return a block in C order: itself, or a copy in memory of this thread."""
+        if self.is_sparse or block.flags.c_contiguous:
+            return block
+        if len(block) > _MAX_HEIGHT:
+            return np.ascontiguousarray(block)
+        copy = self._last.room(block.shape, block.dtype, "C")
+        np.copyto(copy, block)
+        return copy
 
     def block_weights(self, start: int, stop: int) -> Array | None:
         """Return the weights of rows start:stop, or None where all are one."""
         return None if self.weights is None else self.weights[start:stop]
 
     def take(self, indices: Array) -> Block:
-        """Return the rows of these numbers, in memory, as stored."""
+        """Return the rows of these numbers, in memory, in their stored type."""
         taken = self.X[indices]
+        if not self.is_sparse:
+            taken = np.ascontiguousarray(taken)
         if not self.checked:
             check_finite(taken, self.first + np.asarray(indices), self.name)
         return taken
@@ -225,7 +262,7 @@ class Rows:
     def _part(self, X: Block, weights: Array | None) -> Rows:
         part = Rows(X, self.workers, weights)
         part.rounding, part.dtype = self.rounding, self.dtype
-        return part
+        return part if weights is None else part.with_unit(self.weight_unit)
 
     def settle(self, budget: int) -> None:
         """Get ready for many passes, in so many bytes."""
@@ -237,8 +274,8 @@ class Rows:
     def survey(self) -> Moments:
         """Return the moments of the rows.
 
-        One pass, about the first row: far from the origin the plain sum of squares
-        would lose every digit.
+        One pass, in float64 and about a typical row: far from the origin the plain sum
+        of squares would lose every digit, and so it would about an outlier.
         """
         if self._moments is None:
             self._moments = self._survey()
@@ -246,10 +283,17 @@ class Rows:
         return self._moments
 
     def _survey(self) -> Moments:
-        shift = np.zeros(self.n_features)
-        if not self.is_sparse:
-            shift[:] = self.block(0, 1)[0]
+        shift = self._typical()
         return self._moments_of(self.survey_terms(shift), shift)
+
+    def _typical(self) -> Array:
+        """Return the median of the first rows that count; zero for CSR rows."""
+        if self.is_sparse:
+            return np.zeros(self.n_features)
+        few = np.arange(min(_PROBED_ROWS, self.n_rows))
+        if self.weights is not None:
+            few = np.flatnonzero(self.weights)[:_PROBED_ROWS]
+        return np.asarray(np.median(self.take(few).astype(np.float64), axis=0))
 
     def survey_terms(self, shift: Array, first: int = 0) -> TreeSum:
         """Return sums of the rows and of their squared norms, about `shift`.
@@ -262,12 +306,7 @@ class Rows:
             if self.is_sparse:
                 total, squares = _sparse_sums(block, weights)
             else:
-                total, squares = _dense_sums(
-                    block, weights, shift, self.dtype, self.workers
-                )
-            if not np.isfinite(squares):  # float32 squares overflow
-                wide = np.dtype(np.float64)
-                total, squares = _dense_sums(block, weights, shift, wide, self.workers)
+                total, squares = _dense_sums(block, weights, shift, self.workers)
             return np.append(total, squares)
 
         edges = spans(self.n_rows, block_height(self.n_features, 0))
@@ -303,11 +342,12 @@ class SourceRows(Rows):
         if X.is_sparse:  # a value, its column, and the row's pointer
             self._stored_bytes = X.nnz * (self.stored_itemsize + 8) // len(X) + 8
         self.held_memory = int(self.n_rows * self._stored_bytes)
-        self._last = _LastBlock()
+        self._columns = _LastBlock()
 
     def thread_memory(self, height: int) -> int:
         tallest = max(height, block_height(self.n_features, 0))
-        return int(tallest * self._stored_bytes + self.X.thread_memory)
+        copies = 1 if self.X.order == "C" else 2
+        return int(copies * tallest * self._stored_bytes + self.X.thread_memory)
 
     def check_room(self, budget: int) -> None:
         """Raise where reading alone takes more than a budget, before any row is read.
@@ -326,7 +366,9 @@ class SourceRows(Rows):
             )
 
     def held(self) -> Rows:
-        rows = Rows(self.block(0, self.n_rows), self.workers, self.weights)
+        X = self.X.read(0, self.n_rows, None)
+        self._check(X, 0)
+        rows = Rows(X, self.workers, self.weights).with_unit(self.weight_unit)
         rows.memory = self.held_memory
         return rows
 
@@ -337,8 +379,9 @@ class SourceRows(Rows):
             shape = (stop - start, self.n_features)
             out = None
             if not self.is_sparse and shape[0] <= _MAX_HEIGHT:
-                out = last.room(shape, self.X.dtype, self.X.order)
-            block = self.X.read(start, stop, out)
+                memory = last if self.X.order == "C" else self._columns
+                out = memory.room(shape, self.X.dtype, self.X.order)
+            block = self._in_rows(self.X.read(start, stop, out))
             self._check(block, start)
             if shape[0] > _MAX_HEIGHT:
                 return block
@@ -351,6 +394,8 @@ class SourceRows(Rows):
     def take(self, indices: Array) -> Block:
         indices = np.asarray(indices)
         taken = self.X.take(indices)
+        if not self.is_sparse:
+            taken = np.ascontiguousarray(taken)
         self._check(taken, indices)
         return taken
 
@@ -458,15 +503,15 @@ def _not_finite_text(name: str, kind: str, row: int, column: int | str) -> str:
 
 
 def _dense_sums(
-    block: Array, weights: Array | None, shift: Array, dtype: Any, workers: Workers
+    block: Array, weights: Array | None, shift: Array, workers: Workers
 ) -> tuple[Array, float]:
     """Return the sums of the rows and of their squared norms, about `shift`."""
-    centred = workers.buffer("centred", block.shape, dtype)
+    centred = workers.buffer("moments", block.shape, np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        np.subtract(block, shift.astype(dtype), out=centred, casting="unsafe")
-        norms = np.einsum("ij,ij->i", centred, centred).astype(np.float64)
+        np.subtract(block, shift, out=centred)
+        norms = np.einsum("ij,ij->i", centred, centred)
         ones = np.ones(len(block)) if weights is None else weights
-        return (ones.astype(dtype) @ centred).astype(np.float64), float(ones @ norms)
+        return ones @ centred, float(ones @ norms)
 
 
 def _sparse_sums(block: Block, weights: Array | None) -> tuple[Array, float]:

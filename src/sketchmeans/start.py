@@ -64,7 +64,7 @@ def read_start(init: Any, n_samples: int, n_clusters: int) -> Start | Seeding:
     if isinstance(init, str) or hasattr(init, "seed"):
         return as_seeding(init, _GIVEN_STARTS)
     if not sparse.issparse(init):
-        init = np.asarray(init)
+        init = np.asarray(init, order="C")
     if init.ndim == 2 and init.shape[0] == n_clusters and init.dtype.kind in "fiub":
         return Start(points=sparse.csr_array(init) if sparse.issparse(init) else init)
     if init.ndim == 1 and init.dtype.kind in "iu":

@@ -13,9 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import eigh, qr, svd
+from scipy.linalg import qr, svd
 
-from sketchmeans.linalg import Array, pseudo_inverse, relative_cut
+from sketchmeans.linalg import (
+    Array,
+    eigen_decomposition,
+    pseudo_inverse,
+    relative_cut,
+)
 from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, spans
@@ -112,9 +117,13 @@ def exact_svd(rows: Rows, k: int) -> RightVectors:
     k : int
         Fewer vectors are returned where the rank of X is lower, but at least one.
     """
-    _, values, vectors = svd(
-        _triangular_factor(rows), full_matrices=False, check_finite=False
-    )
+    R = _triangular_factor(rows)
+    try:
+        _, values, vectors = svd(R, full_matrices=False, check_finite=False)
+    except np.linalg.LinAlgError:  # the fast driver gives up on some matrices
+        _, values, vectors = svd(
+            R, full_matrices=False, check_finite=False, lapack_driver="gesvd"
+        )
     smaller = min(rows.n_rows, rows.n_features)
     cut = max(_RANK_ROUNDINGS * _eps(rows.dtype), smaller * _eps(np.float64))
     rank = max(int((values[:k] > cut * values[0]).sum()), 1)
@@ -194,8 +203,7 @@ def _leading_vectors(B: Array, k: int, dtype: npt.DTypeLike) -> RightVectors:
     q, d = B.shape
     if q == 0:  # X = 0: any direction is as good
         return RightVectors(np.eye(d, 1), np.zeros(1))
-    top = (max(q - k, 0), q - 1)
-    values, left = eigh(B @ B.T, subset_by_index=top, check_finite=False)
+    values, left = eigen_decomposition(B @ B.T, largest=min(k, q))
     values, left = values[::-1], left[:, ::-1]
     cut = max((_RANK_ROUNDINGS * _eps(dtype)) ** 2, relative_cut(q, np.float64))
     rank = int((values > cut * values[0]).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable
@@ -13,7 +14,8 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from sketchmeans.linalg import Array
-from sketchmeans.rows import check_finite, is_dask
+from sketchmeans.parallel import Workers
+from sketchmeans.rows import Rows, as_rows, check_finite, is_dask
 from sketchmeans.sources import Source, as_source
 
 #: Packages that call one another between a user's line and a warning.
@@ -95,7 +97,48 @@ def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
         raise ValueError(
             "sample_weight is zero for every row; at least one should be positive."
         )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise ValueError(
+                f"sample_weight adds up to more than {np.finfo(float).max:.1e}, the "
+                "largest float; divide all weights by the same number."
+            )
     return None if (weights == 1.0).all() else weights
+
+
+def normalise_weights(weights: Array | None) -> tuple[Array | None, float]:
+    """Return weights on a scale of about one, and the unit that they are in.
+
+    Only ratios of weights matter to a fit, but the squares of tiny and huge ones, and
+    their values in float32, underflow or overflow.  The unit is a power of two, so that
+    no digit is lost; where all weights that are not zero are equal, it is their value,
+    and None stands for weights of one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> normalise_weights(np.array([3e-300, 3e-300]))
+    (None, 3e-300)
+    >>> normalise_weights(np.array([12.0, 0.0, 16.0]))
+    (array([0.75, 0.  , 1.  ]), 16.0)
+    """
+    if weights is None:
+        return None, 1.0
+    largest = float(weights.max())
+    positive = weights > 0.0
+    if (weights[positive] == largest).all():
+        return None if positive.all() else positive.astype(np.float64), largest
+    exponent = math.frexp(largest)[1] - 1
+    return np.ldexp(weights, -exponent), math.ldexp(1.0, exponent)
+
+
+def weighted_rows(
+    X: Any, sample_weight: Any, workers: Workers, budget: int | None = None
+) -> Rows:
+    """Return the row source of a checked table, with weights on a scale of one."""
+    weights = check_weights(sample_weight, X.shape[0])
+    weights, unit = normalise_weights(weights)
+    return as_rows(X, workers, weights, budget).with_unit(unit)
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

@@ -28,10 +28,10 @@ from sketchmeans.start import Start
 from sketchmeans.validation import (
     check_integer,
     check_number,
-    check_weights,
     is_auto,
     validated,
     warn_user,
+    weighted_rows,
 )
 
 
@@ -114,8 +114,8 @@ class Clusterer(
             raise ValueError(
                 f"n_samples={n_samples} should be >= n_clusters={self.n_clusters}."
             )
-        weights = check_weights(sample_weight, n_samples)
-        return as_rows(X, workers, weights, memory_budget(self.max_memory))
+        budget = memory_budget(self.max_memory)
+        return weighted_rows(X, sample_weight, workers, budget)
 
     def _restarts(self, start: Start | Seeding) -> int:
         """Return how many restarts there are; a given start has one."""
@@ -142,11 +142,11 @@ class Clusterer(
         """
         self.labels_ = rows.labels_of(result.labels)
         self.cost_ = result.cost
-        self.inertia_ = result.cost * rows.total_weight
+        self.inertia_ = result.cost * rows.total_weight * rows.weight_unit
         self.cost_path_ = np.array(result.cost_path)
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self.cluster_sizes_ = result.counts
+        self.cluster_sizes_ = result.counts * rows.weight_unit
         self.exemplar_indices_ = exemplars
         found = int((result.counts > 0.0).sum())
         if found < self.n_clusters:
@@ -225,29 +225,31 @@ class Clusterer(
             Any rows, not just those of the fit.
         sample_weight : array-like of shape (n,), optional
         """
-        total, weight = self._total_cost(X, sample_weight)
-        return total / weight
+        total, rows = self._total_cost(X, sample_weight)
+        return total / rows.total_weight
 
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances, as scikit-learn's KMeans does."""
-        return -self._total_cost(X, sample_weight)[0]
+        total, rows = self._total_cost(X, sample_weight)
+        return -total * rows.weight_unit
 
-    def _total_cost(self, X: Any, sample_weight: Any) -> tuple[float, float]:
+    def _total_cost(self, X: Any, sample_weight: Any) -> tuple[float, Rows]:
+        """Return the cost of all rows, in the unit of their weights, and the rows."""
         with Workers(self.n_jobs) as workers:
             engine = self._new_rows(X, workers, sample_weight)
-            centers = self._centers(engine.space)
-            return engine.total_cost(centers), engine.rows.total_weight
+            return engine.total_cost(self._centers(engine.space)), engine.rows
 
     def _new_rows(
         self, X: Any, workers: Workers, sample_weight: Any = None
     ) -> BlockEngine:
         check_is_fitted(self, "cluster_sizes_")
         X = validated(self, X, reset=False)
-        weights = None
-        if sample_weight is not None:  # a Dask dataframe would have to be counted
-            weights = check_weights(sample_weight, X.shape[0])
         budget = memory_budget(self.max_memory)
-        rows = self._view(as_rows(X, workers, weights, budget))
+        if sample_weight is None:  # a Dask dataframe would have to be counted
+            rows = as_rows(X, workers, budget=budget)
+        else:
+            rows = weighted_rows(X, sample_weight, workers, budget)
+        rows = self._view(rows)
         return new_engine(rows, self._space(rows))
 
     def _view(self, rows: Rows) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,11 +10,12 @@ from sklearn.callback import with_callbacks
 
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine
-from sketchmeans.cluster.kernel import KernelClusterer
+from sketchmeans.cluster.distinct import labels_of_distinct_rows
+from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.gram import GramCenters, GramEngine, gram_matrix, has_distances
 from sketchmeans.kernels import FromDistances, Kernel, is_given
 from sketchmeans.linalg import Array
-from sketchmeans.lloyd import Centers, lloyd
+from sketchmeans.lloyd import Centers, LloydResult, lloyd
 from sketchmeans.memory import FIXED_NEED, format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.progress import Progress
@@ -171,45 +172,66 @@ class KernelKMeans(KernelClusterer):
             progress = Progress(self, self.verbose)
             with progress.step("kernel matrix"):
                 kernel = self._resolved_kernel(rows, kernel_rng)
+                self._check_memory(rows, restarts)  # values may need float64
                 K = rows.X if is_given(kernel) else gram_matrix(rows, kernel)
             engine = GramEngine(K, self.n_clusters, rows.weights, workers)
-            with progress.step("seeding"):
-                rngs = seed_rng.spawn(restarts)
-                centers = self._seed(engine, rows, kernel, start, rngs)
-            name = f"all {len(rows):,} rows"
-            name += f", {restarts} restarts" if restarts > 1 else ""
-            with progress.stage(name, self.max_iter) as on_pass:
-                results = lloyd(
-                    engine,
-                    centers,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    weights=rows.weights,
-                    on_pass=on_pass,
-                )
-            progress.finish()
-            result = min(results, key=lambda result: result.cost)
+            labels = None
             if not isinstance(start, Start):
-                result = improve(
-                    engine,
-                    result,
-                    engine.distances_to,
-                    rows.weights,
-                    seed_rng,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    max_passes=max(
-                        sum(one.n_iter for one in results),
-                        int(10.0 * SWAP_WORK / (len(rows) ** 2 * self.n_clusters)),
-                    ),
-                )
+                labels = labels_of_distinct_rows(rows, self.n_clusters)
+            if labels is not None:
+                result = engine.separated(labels)
+            else:
+                rngs = seed_rng.spawn(restarts)
+                result = self._search(engine, rows, kernel, start, rngs, progress)
+            progress.finish()
             exemplars = engine.exemplars(result.centers, result.labels)
-        self.X_fit_ = np.arange(len(rows))[:, None] if is_given(kernel) else rows.X
+        self.X_fit_ = np.arange(len(rows))[:, None]
+        if not is_given(kernel):
+            self.X_fit_ = as_precise(rows.X, rows.dtype)
         self._store_kernel(kernel, rows, exemplars)
         self.dual_coef_ = np.ascontiguousarray(result.centers.coefficients[:, 0])
         self._store_lengths(result.centers.squared_norms[0], kernel, rows.X)
         self._store(rows, result, exemplars)
         return self
+
+    def _search(
+        self,
+        engine: GramEngine,
+        rows: Rows,
+        kernel: Kernel,
+        start: Start | Seeding,
+        rngs: Sequence[np.random.Generator],
+        progress: Progress,
+    ) -> LloydResult:
+        """Return the best of all restarts."""
+        with progress.step("seeding"):
+            centers = self._seed(engine, rows, kernel, start, rngs)
+        name = f"all {len(rows):,} rows"
+        name += f", {len(rngs)} restarts" if len(rngs) > 1 else ""
+        with progress.stage(name, self.max_iter) as on_pass:
+            results = lloyd(
+                engine,
+                centers,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                weights=rows.weights,
+                on_pass=on_pass,
+            )
+        result = min(results, key=lambda result: result.cost)
+        if isinstance(start, Start):
+            return result
+        spent = sum(one.n_iter for one in results)
+        quick = int(10.0 * SWAP_WORK / (len(rows) ** 2 * self.n_clusters))
+        return improve(
+            engine,
+            result,
+            engine.distances_to,
+            rows.weights,
+            rngs[0].spawn(1)[0],
+            max_iter=self.max_iter,
+            tol=self.tol,
+            max_passes=max(spent, quick),
+        )
 
     def _check_memory(self, rows: Rows, restarts: int) -> None:
         n, budget = len(rows), memory_budget(self.max_memory)

@@ -14,6 +14,7 @@ from sketchmeans.kernels import (
     Precomputed,
     as_kernel,
     is_given,
+    typical_exponent,
     warn_if_indefinite,
 )
 from sketchmeans.linalg import SYMMETRY_TOLERANCE, Array
@@ -22,6 +23,11 @@ from sketchmeans.memory import format_bytes, memory_budget
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, float_type
 from sketchmeans.spaces import SpanSpace, landmark_space
+from sketchmeans.validation import warn_user
+
+#: Exponents of the kernel below which float32 keeps less than three digits of a
+#: distance, and below which it makes no sense to look for clusters.
+_FLOAT32_NEAR, _ALL_NEAR = 2.0**-10, 1e-6
 
 
 class KernelClusterer(Clusterer):
@@ -49,7 +55,8 @@ class KernelClusterer(Clusterer):
         rows = super()._training_rows(X, sample_weight, workers)
         if self.__sklearn_tags__().input_tags.pairwise:
             self._check_copy(rows)
-            return Rows(_kernel_matrix(rows.held()), workers, rows.weights)
+            K = _kernel_matrix(rows.held())
+            return Rows(K, workers, rows.weights).with_unit(rows.weight_unit)
         return rows
 
     def _check_copy(self, rows: Rows) -> None:
@@ -76,7 +83,27 @@ class KernelClusterer(Clusterer):
             kernel_params=self.kernel_params,
         ).resolved(rows, rng)
         warn_if_indefinite(kernel)
+        self._check_bandwidth(kernel, rows, rng)
         return kernel
+
+    def _check_bandwidth(
+        self, kernel: Kernel, rows: Rows, rng: np.random.Generator
+    ) -> None:
+        """See to it that rows which are near for their bandwidth are told apart.
+
+        Where most kernel values are close to one, what float32 keeps of them is not
+        enough: they are computed in float64.
+        """
+        exponent = typical_exponent(kernel, rows, rng)
+        if exponent >= _FLOAT32_NEAR:
+            return
+        rows.dtype = np.dtype(np.float64)
+        if exponent < _ALL_NEAR and isinstance(self.gamma, str):
+            warn_user(
+                f"gamma={self.gamma!r} is {getattr(kernel, 'gamma', 0.0):.3g}, at "
+                "which most rows are as good as equal: a few rows far from all others "
+                "have set it. Use gamma='median', or leave out such rows.",
+            )
 
     def _store_kernel(self, kernel: Kernel, rows: Rows, exemplars: Array) -> None:
         self.kernel_ = kernel
@@ -97,6 +124,16 @@ class KernelClusterer(Clusterer):
         return space.read_centers(self.dual_coef_, self._squared_norms)
 
 
+def as_precise(points: Block, dtype: np.dtype[Any]) -> Block:
+    """Return points in float64 if values are computed in it, else as they are stored.
+
+    Prediction works in the float type of the points.
+    """
+    if np.promote_types(float_type(points.dtype), dtype) == float_type(points.dtype):
+        return points
+    return points.astype(dtype)
+
+
 def _kernel_matrix(rows: Rows) -> Array:
     """Return a given kernel matrix as a dense array of floats, if it is one.
 
@@ -110,6 +147,8 @@ def _kernel_matrix(rows: Rows) -> Array:
         )
     K = np.asarray(rows.X.toarray() if rows.is_sparse else rows.X)
     K = K.astype(rows.dtype, copy=False)
+    if K.flags.f_contiguous:  # its mirror image, in C order and without a copy
+        K = K.T
     step = 512
     scale = worst = 0.0
     for start in range(0, len(K), step):

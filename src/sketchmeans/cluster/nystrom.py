@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sketchmeans.audit import audited
 from sketchmeans.bandwidth import Gamma
 from sketchmeans.blocks import BlockEngine, new_engine
-from sketchmeans.cluster.kernel import KernelClusterer
+from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.cluster.need import fit_need, thread_need
 from sketchmeans.cluster.remote import check_no_reducer, check_possible
 from sketchmeans.cluster.resume import opened_record, remembered, seed_of
@@ -43,7 +43,7 @@ from sketchmeans.progressive import (
     swapped,
 )
 from sketchmeans.reduction import ReducedRows, as_reducer, reduced
-from sketchmeans.rows import HELD_BYTES, Block, Rows, as_rows, is_dask
+from sketchmeans.rows import HELD_BYTES, Block, Rows, is_dask
 from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import (
     LandmarkSpace,
@@ -58,14 +58,16 @@ from sketchmeans.validation import (
     as_generator,
     check_integer,
     check_option,
-    check_weights,
     is_auto,
     validated,
+    weighted_rows,
 )
 
 #: Weight of all earlier batches together, in weights of the last one, at the most:
 #: means of rows that were assigned to centres of long ago are forgotten.
 _MEMORY = 20.0
+#: Largest weight of a cluster before a batch, in units of the batch's weights.
+_MOST_MASS = 1e300
 
 
 def _has_rows(model: NystromKMeans) -> bool:
@@ -318,7 +320,7 @@ class NystromKMeans(KernelClusterer):
         self._warn_of_rounding(result, is_sound)
         for name in ("_inverse", "_masses"):  # of batches
             self.__dict__.pop(name, None)
-        self.landmarks_ = landmarks.points
+        self.landmarks_ = as_precise(landmarks.points, rows.dtype)
         self.landmark_indices_ = landmarks.indices
         self.landmark_path_ = path
         self.rank_ = space.rank
@@ -409,8 +411,8 @@ class NystromKMeans(KernelClusterer):
         """Add a batch to the running means."""
         with Workers(self.n_jobs) as workers:
             table = validated(self, X, reset=False)
-            weights = check_weights(sample_weight, table.shape[0])
-            original = as_rows(table, workers, weights)
+            original = weighted_rows(table, sample_weight, workers)
+            unit = original.weight_unit
             rows = self._view(original)
             space = landmark_space(
                 self.kernel_,
@@ -427,6 +429,9 @@ class NystromKMeans(KernelClusterer):
             found = engine.assign(before)
             check_no_overflow(found.costs)
             masses = getattr(self, "_masses", self.cluster_sizes_)
+            # In the unit of this batch, but within what floats can hold.
+            limits = np.where(masses > 0.0, 1.0 / _MOST_MASS, 0.0)
+            masses = np.clip(masses / unit, limits, _MOST_MASS)
             fade = min(1.0, _MEMORY * rows.total_weight / masses.sum())
             counts = found.counts + fade * masses
             sums = found.sums + before.means * (fade * masses)[:, None]
@@ -435,8 +440,9 @@ class NystromKMeans(KernelClusterer):
             exemplars = engine.exemplars(before, labels)
         if isinstance(space, LandmarkSpace):
             self._inverse = space.inverse  # the same for all batches
-        self._masses = counts[0]
-        sizes = self.cluster_sizes_ + found.counts[0]
+        self._masses = counts[0] * unit
+        with np.errstate(over="ignore"):
+            sizes = self.cluster_sizes_ / unit + found.counts[0]
         cost = max(float(found.costs[0]), 0.0)
         path = [*self.cost_path_.tolist(), cost]
         result = LloydResult(labels, after, cost, sizes, path, converged=True)

@@ -34,6 +34,9 @@ from sketchmeans.validation import all_or_nothing, as_generator, check_integer
 #: Restarts that go on in the original space, and passes until one is left.
 _FINALISTS, _PLAYOFF_PASSES = 3, 3
 
+#: Squares from this to its inverse are far from the limits of float32.
+_LEAST_SQUARE = 2.0**-60
+
 
 class SketchedKMeans(Clusterer):
     """k-means that looks for the partition in a few sketched features (B14).
@@ -164,6 +167,7 @@ class SketchedKMeans(Clusterer):
         reducer = as_reducer(self.reducer, self.n_clusters, sketch_rng, self.n_jobs)
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
+            _widen(rows, rows.survey().variance)
             space = InputSpace.of(rows, self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("sketch"):
@@ -265,11 +269,18 @@ class SketchedKMeans(Clusterer):
         )
 
     def _space(self, rows: Rows) -> InputSpace:
+        _widen(rows, float(np.square(self.cluster_centers_ - self._shift).max()))
         return InputSpace.of(rows, self.n_clusters, self._shift)
 
     def _centers(self, space: Any) -> Centers:
         means = (self.cluster_centers_ - self._shift)[None]
         return Centers(means, np.einsum("rkj,rkj->rk", means, means), means)
+
+
+def _widen(rows: Rows, square: float) -> None:
+    """Work in float64 where squares of this size underflow or overflow float32."""
+    if square > 0.0 and not _LEAST_SQUARE < square < 1.0 / _LEAST_SQUARE:
+        rows.dtype = np.dtype(np.float64)
 
 
 def _plugged_back(

@@ -12,6 +12,7 @@ from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.diagnostics.base import Report
 from sketchmeans.diagnostics.checks import check_below
+from sketchmeans.diagnostics.definite import check_definite
 from sketchmeans.diagnostics.fitted import (
     Model,
     check_given_rows,
@@ -27,13 +28,13 @@ from sketchmeans.diagnostics.spectral_bounds import (
 from sketchmeans.kernels import Kernel, Linear, is_given
 from sketchmeans.linalg import Array
 from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, as_rows
+from sketchmeans.rows import Block, Rows
 from sketchmeans.validation import (
     as_generator,
     check_integer,
     check_option,
-    check_weights,
     validated,
+    weighted_rows,
 )
 
 #: Landmarks for a model that has none of its own.
@@ -171,9 +172,9 @@ def certificate(
     rng = as_generator(random_state)
     X = validated(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
-        weights = check_weights(sample_weight, X.shape[0])
-        rows = model._view(as_rows(X, workers, weights))
-        kernel, k, total = _kernel(model, rows), model.n_clusters, rows.total_weight
+        rows = model._view(weighted_rows(X, sample_weight, workers))
+        kernel, total = _kernel(model, rows, rng), rows.total_weight
+        k = len(model.cluster_sizes_)  # `n_clusters` may have been set since the fit
         if method == "subsample":
             bound = subsample_bounds(
                 rows,
@@ -201,16 +202,12 @@ def _subsample_size(n: int) -> int:
     return min(_MOST_ROWS, max(n // 8, min(n // 2, _FEW_ROWS), 2))
 
 
-def _kernel(model: Model, rows: Rows) -> Kernel:
+def _kernel(model: Model, rows: Rows, rng: np.random.Generator) -> Kernel:
     if isinstance(model, SketchedKMeans):
         return Linear()
     kernel = model.kernel_
-    if not kernel.positive_definite:
-        raise ValueError(
-            f"kernel={kernel!r} should be positive semi-definite: there is no "
-            "certificate for any other."
-        )
     check_given_rows(kernel, rows)
+    check_definite(kernel, rows, rng.spawn(1)[0])
     return kernel
 
 

@@ -19,7 +19,7 @@ from sketchmeans.diagnostics.problem import KernelLike, Problem, opened
 from sketchmeans.diagnostics.spectral_bounds import subsample_bounds
 from sketchmeans.kernels import Kernel, as_kernel, is_given
 from sketchmeans.landmarks.base import successive_draws
-from sketchmeans.linalg import Array
+from sketchmeans.linalg import Array, largest_eigenvalues
 from sketchmeans.lloyd import Centers, lloyd
 from sketchmeans.rows import Rows, as_rows
 from sketchmeans.seeding import KMeansPlusPlus
@@ -314,7 +314,7 @@ class _Study:
         sample = self._rows.subset(self._drawn(self._spectrum_rng, size), None)
         K = _matrix(sample, self._kernel)
         total = self._rows.total_weight
-        values = np.maximum(np.linalg.eigvalsh(K), 0.0) * (total / len(sample))
+        values = np.maximum(largest_eigenvalues(K, len(K)), 0.0) * (total / len(sample))
         return float((values / (values + sqrt(total))).sum())
 
 

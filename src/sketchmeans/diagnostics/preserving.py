@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +17,12 @@ from sketchmeans.diagnostics.spectrum import EXACT_ROWS
 from sketchmeans.kernels import is_given
 from sketchmeans.landmarks import Landmarks, read_landmarks
 from sketchmeans.landmarks.dictionary import WeightedKernel
-from sketchmeans.linalg import Array, pseudo_inverse, relative_cut
+from sketchmeans.linalg import (
+    Array,
+    largest_eigenvalues,
+    pseudo_inverse,
+    relative_cut,
+)
 from sketchmeans.memory import memory_budget
 from sketchmeans.nystrom import _FeatureRows
 from sketchmeans.residual import Residual
@@ -219,5 +223,5 @@ def _dense_norm(matrix: WeightedKernel, features: Array) -> float:
     n, roots = len(features), np.sqrt(matrix.weights)
     E = matrix.gram(np.arange(n)) - features @ features.T
     E *= roots[:, None] * roots
-    largest = eigh(E, eigvals_only=True, subset_by_index=[n - 1, n - 1])
+    largest = largest_eigenvalues(E, 1)
     return max(float(largest[0]), 0.0)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.bandwidth import Gamma
+from sketchmeans.diagnostics.definite import check_definite
 from sketchmeans.kernels import Kernel, as_kernel, is_given
 from sketchmeans.landmarks import check_given_matrix
 from sketchmeans.parallel import Workers
@@ -48,11 +49,6 @@ def opened(
     kernel_rng, rng = as_generator(random_state).spawn(2)
     table = checked_table(X)
     chosen = as_kernel(kernel, gamma=gamma, kernel_params=kernel_params)
-    if not chosen.positive_definite:
-        raise ValueError(
-            f"kernel={chosen!r} should be positive semi-definite: the theory covers "
-            "no other."
-        )
     with Workers(n_jobs) as workers:
         rows = as_rows(table, workers, check_weights(sample_weight, table.shape[0]))
         if is_given(chosen):
@@ -60,5 +56,6 @@ def opened(
         else:
             rows.survey()  # finds every value that is not finite
         resolved = chosen.resolved(rows, kernel_rng)
+        check_definite(resolved, rows, kernel_rng.spawn(1)[0])
         rows.dtype = np.dtype(np.float64)
         yield Problem(rows, resolved, rng)

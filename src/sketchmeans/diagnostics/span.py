@@ -19,14 +19,18 @@ from functools import cached_property
 
 import numpy as np
 from scipy import stats
-from scipy.linalg import eigh
 
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.landmarks.dictionary import WeightedKernel
 from sketchmeans.landmarks.draws import draw
 from sketchmeans.landmarks.scores import recursive_ridge_leverage_scores
-from sketchmeans.linalg import Array, pseudo_inverse, relative_cut
+from sketchmeans.linalg import (
+    Array,
+    eigen_decomposition,
+    pseudo_inverse,
+    relative_cut,
+)
 from sketchmeans.nystrom import _FeatureRows
 from sketchmeans.rows import Rows, block_height, spans
 from sketchmeans.spaces import LandmarkSpace
@@ -92,7 +96,7 @@ class LandmarkSpan:
         self.indices = _choose(rows, kernel, ridge, n_landmarks, rng)
         root = pseudo_inverse(self.matrix.gram(self.indices)).root()
         moment = self.matrix.second_moment(self.indices, root)
-        values, rotation = eigh(moment, driver="evd", check_finite=False)
+        values, rotation = eigen_decomposition(moment, driver="evd")
         self.values = np.maximum(values, 0.0)
         self.root = root @ rotation
         inside = self.matrix.projected_norms(self.indices, self.root)

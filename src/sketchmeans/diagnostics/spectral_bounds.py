@@ -8,12 +8,11 @@ from math import log, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackError, eigsh
 
 from sketchmeans.assign import Table
 from sketchmeans.kernels import Kernel, Linear, is_given, squared_norms, toarray
-from sketchmeans.linalg import Array, pseudo_inverse
+from sketchmeans.linalg import Array, largest_eigenvalues, pseudo_inverse
 from sketchmeans.lloyd import Centers
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, spans
@@ -241,17 +240,10 @@ def _centred(K: Array) -> Array:
     return K
 
 
-def tails(matrix: Array, ks: Sequence[int]) -> Array:
-    """Return the trace less the k − 1 largest eigenvalues, for each k."""
-    size, trace = len(matrix), float(np.trace(matrix, dtype=np.float64))
-    wanted = min(max(ks) - 1, size)
-    if wanted == 0:
-        top = np.empty(0)
-    elif size <= _DENSE or 4 * wanted > size:
-        subset = (size - wanted, size - 1)
-        top = eigh(matrix, eigvals_only=True, subset_by_index=subset)
-    else:
-        start = np.random.default_rng(0).standard_normal(size).astype(matrix.dtype)
+def _lanczos(matrix: Array, wanted: int) -> Array:
+    """Return bounds on the largest eigenvalues of a large matrix, from above."""
+    start = np.random.default_rng(0).standard_normal(len(matrix)).astype(matrix.dtype)
+    try:
         top = eigsh(
             matrix,
             wanted,
@@ -259,7 +251,21 @@ def tails(matrix: Array, ks: Sequence[int]) -> Array:
             tol=_LANCZOS_TOLERANCE,
             return_eigenvectors=False,
         )
-        top = top * (1.0 + _LANCZOS_TOLERANCE)
+    except ArpackError:  # many equal eigenvalues
+        return largest_eigenvalues(matrix, wanted)
+    return np.asarray(top * (1.0 + _LANCZOS_TOLERANCE))
+
+
+def tails(matrix: Array, ks: Sequence[int]) -> Array:
+    """Return the trace less the k − 1 largest eigenvalues, for each k."""
+    size, trace = len(matrix), float(np.trace(matrix, dtype=np.float64))
+    wanted = min(max(ks) - 1, size)
+    if wanted == 0:
+        top = np.empty(0)
+    elif size <= _DENSE or 4 * wanted > size:
+        top = largest_eigenvalues(matrix, wanted)
+    else:
+        top = _lanczos(matrix, wanted)
     largest = np.cumsum([0.0, *np.sort(top.astype(np.float64))[::-1]])
     rest = [trace - largest[min(k - 1, wanted)] if k <= size else 0.0 for k in ks]
     return np.maximum(rest, 0.0)

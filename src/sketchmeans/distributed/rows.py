@@ -187,9 +187,7 @@ class DaskRows(Rows):
         return chain.from_iterable(results(tasks))
 
     def _survey(self) -> Moments:
-        shift = np.zeros(self.n_features)
-        if not self.is_sparse:
-            shift[:] = self.block(0, 1)[0]
+        shift = self._typical()
         sent = literal(shift)
         height = block_height(self.n_features, 0)
         sums = [

@@ -7,9 +7,15 @@ once for many blocks of rows, and ``diagonal(X)``, which never forms a matrix.
 from __future__ import annotations
 
 from sketchmeans.kernels.arrays import squared_norms, toarray
-from sketchmeans.kernels.base import Columns, Kernel
+from sketchmeans.kernels.base import Columns, Kernel, is_proven
 from sketchmeans.kernels.distances import RBF, FromDistances, Laplacian
-from sketchmeans.kernels.names import KERNELS, as_kernel, is_given, warn_if_indefinite
+from sketchmeans.kernels.names import (
+    KERNELS,
+    as_kernel,
+    is_given,
+    typical_exponent,
+    warn_if_indefinite,
+)
 from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
 from sketchmeans.kernels.squared import squared_distances_among
@@ -31,8 +37,10 @@ __all__ = [
     "Sigmoid",
     "as_kernel",
     "is_given",
+    "is_proven",
     "squared_distances_among",
     "squared_norms",
     "toarray",
+    "typical_exponent",
     "warn_if_indefinite",
 ]

@@ -21,6 +21,7 @@ class Products:
     def __init__(self, Z: Block, kind: np.dtype[Any], workers: Workers | None) -> None:
         self.kind = kind
         self.workers = workers
+        Z = by_rows(Z)
         self.z_norms = squared_norms(Z)
         self.columns: Any
         if sparse.issparse(Z):
@@ -70,12 +71,17 @@ def toarray(block: Block) -> Array:
     return np.asarray(block.toarray() if sparse.issparse(block) else block)
 
 
+def by_rows(X: Block) -> Block:
+    """Return dense rows in C order: the bits of products and sums depend on it."""
+    return X if sparse.issparse(X) else np.ascontiguousarray(X)
+
+
 def squared_norms(X: Block) -> Array:
     """Return ``‖x‖²`` of every row, in float64."""
     if sparse.issparse(X):
         wide = X.astype(np.float64)
         return np.asarray(wide.multiply(wide).sum(axis=1), dtype=np.float64).ravel()
-    values = np.asarray(X)
+    values = np.ascontiguousarray(X)
     if values.dtype.kind != "f" or values.dtype.itemsize < 8:
         values = values.astype(np.float64)
     return np.asarray(np.einsum("ij,ij->i", values, values), dtype=np.float64)

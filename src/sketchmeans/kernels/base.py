@@ -12,9 +12,12 @@ from sklearn.base import BaseEstimator, clone
 
 from sketchmeans.bandwidth import resolve_gamma
 from sketchmeans.kernels.squared import SquaredDistances
-from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.linalg import SYMMETRY_TOLERANCE, ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.parallel import Workers
 from sketchmeans.rows import Block, Rows, block_height, filled, float_type
+
+#: Rows on which kernels of users are tried.
+_PROBED_ROWS = 16
 
 
 class Columns(Protocol):
@@ -35,6 +38,9 @@ class Kernel(BaseEstimator):
 
     #: Whether every kernel matrix is positive semi-definite.
     positive_definite: bool = True
+
+    #: Whether that is known for every table, and not just supposed, of this very class.
+    proven: bool = False
 
     #: Whether no value is below zero.
     nonnegative: bool = False
@@ -98,6 +104,8 @@ class Kernel(BaseEstimator):
             kernel.set_params(
                 gamma=resolve_gamma(self.gamma, self._distance, rows, rng)
             )
+        if not is_proven(kernel):
+            check_values(kernel, rows)
         return kernel
 
     def points(self, rows: Rows, indices: Array) -> Block:
@@ -147,3 +155,51 @@ class Kernel(BaseEstimator):
     def __call__(self, X: Block, Z: Block, out: Array | None = None) -> Array:
         """Return the matrix ``k(X, Z)`` in the float type of `X`."""
         return self.against(Z, dtype=float_type(X.dtype))(X, out)
+
+
+def is_proven(kernel: Kernel) -> bool:
+    """Say whether the class of a kernel is known to be what it says."""
+    return bool(vars(type(kernel)).get("proven", False))
+
+
+def check_values(kernel: Kernel, rows: Rows) -> None:
+    """Raise where a kernel that a user wrote is not one, on the first rows that count.
+
+    It should return finite real numbers in the right shape, be symmetric, and agree
+    with its diagonal.
+    """
+    numbers = np.arange(min(_PROBED_ROWS, len(rows)))
+    if rows.weights is not None:
+        numbers = np.flatnonzero(rows.weights)[:_PROBED_ROWS]
+    points = kernel.points(rows, numbers)
+    values = kernel.against(points, np.float64, rows.workers)(rows.take(numbers))
+    for name, found, shape in (
+        ("k(X, X)", values, (len(numbers), len(numbers))),
+        ("diagonal(X)", kernel.diagonal(points), (len(numbers),)),
+    ):
+        kind = getattr(found, "dtype", np.dtype(object)).kind
+        if np.shape(found) != shape or kind not in "fiub":
+            raise ValueError(
+                f"kernel={kernel!r} should return real numbers of shape {shape} as "
+                f"{name} of {len(numbers)} rows, not {type(found).__name__} of shape "
+                f"{np.shape(found)}."
+            )
+        if not np.isfinite(found).all():
+            raise ValueError(
+                f"kernel={kernel!r} should return finite numbers; {name} of the first "
+                f"{len(numbers)} rows holds NaN or infinity."
+            )
+    tolerance = SYMMETRY_TOLERANCE * float(np.abs(values).max(initial=0.0))
+    worst = float(np.abs(values - values.T).max(initial=0.0))
+    if worst > tolerance:
+        raise ValueError(
+            f"kernel={kernel!r} should be symmetric; k(x, z) and k(z, x) differ by up "
+            f"to {worst:.3g} among the first {len(numbers)} rows."
+        )
+    apart = float(np.abs(values.diagonal() - kernel.diagonal(points)).max(initial=0.0))
+    if apart > tolerance:
+        raise ValueError(
+            f"kernel={kernel!r} should agree with its diagonal; k(x, x) and "
+            f"diagonal(X) differ by up to {apart:.3g} among the first {len(numbers)} "
+            "rows."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,13 @@ from sklearn.metrics.pairwise import (
 )
 
 from sketchmeans.bandwidth import Gamma
-from sketchmeans.kernels.arrays import Products, scratch, squared_norms, toarray
+from sketchmeans.kernels.arrays import (
+    Products,
+    by_rows,
+    scratch,
+    squared_norms,
+    toarray,
+)
 from sketchmeans.kernels.base import Columns, Kernel
 from sketchmeans.kernels.squared import SquaredDistances, squared_distances_among
 from sketchmeans.linalg import Array
@@ -23,6 +30,9 @@ from sketchmeans.rows import Block, Rows, block_height, filled, float_type
 
 #: Up to this size an exponent is exact to about 1e-4 in float32.
 _FLOAT32_EXPONENT = 256.0
+
+#: Squares from this to its inverse are far from the limits of float32.
+_LEAST_SQUARE = 2.0**-40
 
 #: Numbers that are multiplied in the time in which one is picked out of a row.
 _PICKED_PRODUCTS = 32
@@ -50,6 +60,7 @@ class RBF(Kernel):
            [0.6065]])
     """
 
+    proven = True
     in_place = True
     nonnegative = True
     constant_diagonal = 1.0
@@ -118,10 +129,23 @@ class RBF(Kernel):
         return np.ones(X.shape[0])
 
 
-def _augment(X: Block, shift: Array, gamma: float, out: Array) -> Array:
-    """Write ``[x, −gamma‖x‖², 1]`` about `shift` into `out`."""
+def _unit(spread: float) -> float:
+    """Return what rows of such a squared spread are multiplied by: a power of two.
+
+    It is one for all but tiny and huge rows, whose squares would underflow or overflow
+    in float32; no digit is lost.
+    """
+    if not 0.0 < spread < np.inf or _LEAST_SQUARE < spread < 1.0 / _LEAST_SQUARE:
+        return 1.0
+    return float(2.0 ** -round(0.5 * math.log2(spread)))
+
+
+def _augment(X: Block, shift: Array, gamma: float, unit: float, out: Array) -> Array:
+    """Write ``[x, −gamma‖x‖², 1]``, about `shift` and times `unit`, into `out`."""
     inner = out[:, :-2]
     np.subtract(toarray(X), shift, out=inner, casting="same_kind")
+    if unit != 1.0:
+        inner *= out.dtype.type(unit)
     np.einsum("ij,ij->i", inner, inner, out=out[:, -2])
     out[:, -2] *= -gamma
     out[:, -1] = 1.0
@@ -139,12 +163,19 @@ def _dense_exponents(
     that are the same in all of Z, as the margins of images are, are in ‖x‖² alone:
     where they are many, the product does without them.
     """
+    Z = by_rows(Z)
     n_features = Z.shape[1]
     same = (Z[0] == Z).all(axis=0)
     shift = np.where(same, Z[0], Z.mean(axis=0, dtype=np.float64)).astype(kind)
     centred = np.subtract(Z, shift, dtype=np.float64)
+    # Rows are taken in a unit in which the bandwidth is about one: a gamma that no
+    # float32 can hold goes with rows whose squares none can hold.
+    unit = 1.0 / _unit(gamma)
+    gamma, centred = gamma / unit**2, centred * unit
     norms = gamma * np.einsum("ij,ij->i", centred, centred)
-    inner = kind if norms.max() < _FLOAT32_EXPONENT else np.dtype(np.float64)
+    limits = np.finfo(kind)
+    is_exact = norms.max() < _FLOAT32_EXPONENT and limits.tiny < unit < limits.max
+    inner = kind if is_exact else np.dtype(np.float64)
     weights = np.empty((n_features + 2, len(Z)), dtype=inner)
     weights[:-2] = 2.0 * gamma * centred.T
     weights[-2] = 1.0
@@ -158,7 +189,7 @@ def _dense_exponents(
     def exponents(block: Block, out: Array | None = None) -> Array:
         h = block.shape[0]
         x = scratch(workers, "centred", (h, n_features + 2), inner)
-        _augment(block, shift, gamma, x)
+        _augment(block, shift, gamma, unit, x)
         if is_narrow:
             narrow = scratch(workers, "narrow", (h, len(varying)), inner)
             x = x.take(varying, axis=1, out=narrow, mode="clip")
@@ -245,6 +276,7 @@ def _spread(exponents: Array, kind: np.dtype[Any], out: Array | None) -> Array:
 class Laplacian(Kernel):
     """``k(x, z) = exp(−gamma ‖x − z‖₁)``."""
 
+    proven = True
     nonnegative = True
     constant_diagonal = 1.0
     _distance = "cityblock"

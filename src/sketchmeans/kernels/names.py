@@ -12,11 +12,12 @@ from sklearn.metrics.pairwise import (
     PAIRWISE_KERNEL_FUNCTIONS,
 )
 
-from sketchmeans.bandwidth import Gamma
+from sketchmeans.bandwidth import Gamma, nearby_distance, typical_distance
 from sketchmeans.kernels.base import Kernel
 from sketchmeans.kernels.distances import RBF, Laplacian
 from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
+from sketchmeans.rows import Rows
 from sketchmeans.validation import check_number, warn_user
 
 KERNELS: dict[str, type[Kernel]] = {
@@ -31,6 +32,9 @@ KERNELS: dict[str, type[Kernel]] = {
     "chi2": Chi2,
     "precomputed": Precomputed,
 }
+
+#: Exponents at which rows are so near each other that it is worth a closer look.
+_NEAR = 2.0**-6
 
 #: What the kernel parameters of the estimators are if the user says nothing.
 _DEFAULTS = {"gamma": "mean", "degree": 3, "coef0": 1}
@@ -125,6 +129,22 @@ def _warn_of_unused(
 def is_given(kernel: Kernel) -> bool:
     """Say whether the kernel values are precomputed."""
     return isinstance(kernel, Precomputed)
+
+
+def typical_exponent(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> float:
+    """Return ``gamma`` times a typical distance, for kernels ``exp(−gamma distance)``.
+
+    Infinite for other kernels, and where most rows are equal.  A sample is drawn only
+    if the first rows are near each other.
+    """
+    distance = kernel._distance
+    gamma = getattr(kernel, "gamma", None)
+    if distance is None or gamma is None or len(rows) < 2:
+        return np.inf
+    found = gamma * nearby_distance(rows, distance)
+    if found < _NEAR:
+        found = gamma * typical_distance(rows, distance, rng.spawn(1)[0])
+    return found if found > 0.0 else np.inf
 
 
 def warn_if_indefinite(kernel: Kernel) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.metrics.pairwise import (
     pairwise_kernels,
 )
@@ -51,12 +53,13 @@ class Pairwise(Kernel):
         workers: Workers | None = None,
     ) -> Columns:
         kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+        metric = self._metric()
 
         def columns(block: Block, out: Array | None = None) -> Array:
             values = pairwise_kernels(
                 _writable(block, kind),
                 _writable(Z, kind),
-                metric=self.metric,
+                metric=metric,
                 **(self.params or {}),
             )
             if out is None:
@@ -66,16 +69,41 @@ class Pairwise(Kernel):
 
         return columns
 
+    def _metric(self) -> Any:
+        """Return the metric; a callable in a wrapper that checks what it returns."""
+        if not callable(self.metric):
+            return self.metric
+        name = getattr(self.metric, "__name__", None) or repr(self.metric)
+
+        def checked(x: Any, z: Any, **params: Any) -> float:
+            value = self.metric(x, z, **params)  # type: ignore[operator]
+            if np.size(value) != 1 or np.asarray(value).dtype.kind not in "fiub":
+                raise ValueError(
+                    f"kernel={name} should return one real number for two rows, not "
+                    f"{type(value).__name__} of shape {np.shape(value)}. A kernel of "
+                    "whole tables is written as a Kernel object."
+                )
+            number = float(np.asarray(value).reshape(()))
+            if not math.isfinite(number):
+                raise ValueError(
+                    f"kernel={name} returned {number} for two rows; it should return "
+                    "a finite number."
+                )
+            return number
+
+        return checked
+
     def diagonal(self, X: Block) -> Array:
         if self.metric == "chi2":
             return np.ones(X.shape[0])
         if self.metric == "additive_chi2":
             return np.zeros(X.shape[0])
+        metric = self._metric()
         return np.array(
             [
                 pairwise_kernels(
                     X[i : i + 1].astype(np.float64),
-                    metric=self.metric,
+                    metric=metric,
                     **(self.params or {}),
                 )[0, 0]
                 for i in range(X.shape[0])
@@ -87,6 +115,7 @@ class Pairwise(Kernel):
 class Chi2(Pairwise):
     """``k(x, z) = exp(−gamma Σ (x − z)²/(x + z))`` on non-negative features."""
 
+    proven = True
     nonnegative = True
 
     def __init__(self, gamma: Gamma = "mean") -> None:
@@ -132,6 +161,9 @@ class Precomputed(Kernel):
             "and costs need; predict does not."
         )
 
+    def resolved(self, rows: Rows, rng: np.random.Generator) -> Self:
+        return clone(self)  # the matrix is checked as a whole
+
     def points(self, rows: Rows, indices: Array) -> Block:
         return np.asarray(indices)[:, None]
 
@@ -141,6 +173,6 @@ class Precomputed(Kernel):
 
 def _writable(X: Block, kind: np.dtype[Any]) -> Block:
     """Return rows of a float type; scikit-learn's compiled loops must own them."""
-    if sparse.issparse(X) or X.flags.writeable:
+    if sparse.issparse(X):
         return X.astype(kind, copy=False)
-    return X.astype(kind)
+    return X.astype(kind, order="C", copy=not X.flags.writeable)

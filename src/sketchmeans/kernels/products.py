@@ -55,6 +55,8 @@ class _FeatureKernel(_ProductKernel):
 class Linear(_FeatureKernel):
     """``k(x, z) = x·z``."""
 
+    proven = True
+
     def features(self, X: Block) -> Block:
         return X
 
@@ -63,7 +65,13 @@ class Linear(_FeatureKernel):
 
 
 class Polynomial(_ProductKernel):
-    """``k(x, z) = (gamma x·z + coef0)^degree``."""
+    """``k(x, z) = (gamma x·z + coef0)^degree``.
+
+    Positive semi-definite if `degree` is a whole number and `coef0` at least zero: else
+    some powers of inner products are subtracted.
+    """
+
+    proven = True
 
     def __init__(
         self, gamma: Gamma = "mean", degree: float = 3, coef0: float = 1.0
@@ -71,6 +79,12 @@ class Polynomial(_ProductKernel):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+
+    @property
+    def positive_definite(self) -> bool:  # type: ignore[override]
+        """Whether every kernel matrix is positive semi-definite."""
+        degree = float(self.degree)
+        return degree >= 0.0 and degree.is_integer() and float(self.coef0) >= 0.0
 
     def _finish(self, values: Array) -> Array:
         values *= float(self.gamma)
@@ -103,6 +117,8 @@ class Sigmoid(_ProductKernel):
 
 class Cosine(_FeatureKernel):
     """``k(x, z) = x·z / (‖x‖ ‖z‖)``; a zero row has the kernel value 0."""
+
+    proven = True
 
     def against(
         self,
@@ -142,6 +158,7 @@ class ArcCosine(Kernel):
     angle, has the kernel value 0.
     """
 
+    proven = True
     nonnegative = True
 
     def __init__(self, order: int = 1) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,13 @@ from sketchmeans.landmarks.leverage import BottomUp, Leverage, RidgeLeverage
 from sketchmeans.landmarks.pivots import Cholesky, Greedy, RandomCholesky
 from sketchmeans.landmarks.uniform import Uniform
 from sketchmeans.parallel import Workers
-from sketchmeans.rows import Rows, as_rows
+from sketchmeans.rows import Rows
 from sketchmeans.validation import (
     as_generator,
     check_integer,
-    check_weights,
     checked_table,
     is_auto,
+    weighted_rows,
 )
 
 SELECTORS: dict[str, Callable[[], LandmarkSelector]] = {
@@ -188,7 +189,7 @@ def select_landmarks(
     if size > X.shape[0]:
         raise ValueError(f"n_landmarks={size} should be <= n_samples={X.shape[0]}.")
     with Workers(n_jobs) as workers:
-        rows = as_rows(X, workers, check_weights(sample_weight, X.shape[0]))
+        rows = weighted_rows(X, sample_weight, workers)
         chosen = as_kernel(
             kernel,
             gamma=gamma,
@@ -202,4 +203,7 @@ def select_landmarks(
             rows.survey()  # finds every value that is not finite
         warn_if_indefinite(chosen)
         resolved = chosen.resolved(rows, kernel_rng)
-        return selector.select(rows, resolved, size, landmark_rng)
+        found = selector.select(rows, resolved, size, landmark_rng)
+    if found.weights is None:
+        return found
+    return replace(found, weights=found.weights * rows.weight_unit)

@@ -14,13 +14,12 @@ from math import exp, log
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.optimize import brentq
 
 from sketchmeans.kernels import Columns, Kernel
 from sketchmeans.landmarks.base import row_weights
 from sketchmeans.landmarks.draws import value_type
-from sketchmeans.linalg import Array, relative_cut
+from sketchmeans.linalg import Array, eigen_decomposition, relative_cut
 from sketchmeans.rows import Block, Rows, block_height, filled, spans
 
 
@@ -163,7 +162,7 @@ class Spectrum:
         gram = matrix.gram(dictionary.indices)
         gram *= roots[:, None]
         gram *= roots
-        values, self.vectors = eigh(gram, driver="evd", check_finite=False)
+        values, self.vectors = eigen_decomposition(gram, driver="evd")
         noise = relative_cut(len(values), value_type(matrix.rows, matrix.kernel))
         self.values = np.where(values > noise * values[-1], values, 0.0)
         self.smallest_ridge = matrix.smallest_ridge(len(dictionary))

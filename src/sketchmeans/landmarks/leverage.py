@@ -149,7 +149,7 @@ class RidgeLeverage(_ByLeverage):
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> LeverageScores:
         size = _dictionary_size(self.sketch_size, n_landmarks)
-        ridge, dimension = _ridge_rule(self.ridge, n_landmarks)
+        ridge, dimension = _ridge_rule(self.ridge, rows, n_landmarks)
         if len(rows) <= check_integer("max_exact", self.max_exact, low=0):
             return exact_ridge_leverage_scores(
                 rows, kernel, ridge=ridge, effective_dimension=dimension
@@ -202,7 +202,7 @@ class BottomUp(_ByLeverage):
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> LeverageScores:
         size = _dictionary_size(self.sketch_size, n_landmarks)
-        ridge, dimension = _ridge_rule(self.ridge, n_landmarks)
+        ridge, dimension = _ridge_rule(self.ridge, rows, n_landmarks)
         return bottom_up_ridge_leverage_scores(
             rows,
             kernel,
@@ -224,9 +224,10 @@ def _dictionary_size(sketch_size: int | None, n_landmarks: int) -> int:
 
 
 def _ridge_rule(
-    ridge: float | None, n_landmarks: int
+    ridge: float | None, rows: Rows, n_landmarks: int
 ) -> tuple[float | None, float | None]:
     """Return the ridge, or else the effective dimension that sets it."""
     if ridge is not None:
-        return check_number("ridge", ridge), None
+        # As the weights are: the ridge of three times the rows is three times as large.
+        return check_number("ridge", ridge) / rows.weight_unit, None
     return None, n_landmarks / (1.0 + log(n_landmarks))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-from scipy.linalg import eigh
 
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.dictionary import (
@@ -18,7 +17,12 @@ from sketchmeans.landmarks.dictionary import (
     WeightedKernel,
     draw_dictionary,
 )
-from sketchmeans.linalg import Array, pseudo_inverse, relative_cut
+from sketchmeans.linalg import (
+    Array,
+    eigen_decomposition,
+    pseudo_inverse,
+    relative_cut,
+)
 from sketchmeans.rows import Rows
 
 #: A level of the recursion has this many times the rows of the level below, and a
@@ -221,7 +225,7 @@ def sketched_leverage_scores(
     if not whitener.shape[1]:  # every kernel value is zero
         return LeverageScores(np.zeros(len(rows)), 0.0)
     moment = matrix.second_moment(sketch, whitener)
-    values, vectors = eigh(moment, driver="evd", check_finite=False)
+    values, vectors = eigen_decomposition(moment, driver="evd")
     above = values > relative_cut(len(values), rows.dtype) * values[-1]
     above[: max(len(values) - rank, 0)] = False
     root = whitener @ (vectors[:, above] / np.sqrt(values[above]))

@@ -183,7 +183,9 @@ def _surveyed(
 
 
 def _dense_moments(block: Array, gaps: Array) -> Moments:
-    values = block.astype(np.float64)
+    # In one order whatever the table has, as the bits of a sum depend on it; columns
+    # that lie together are summed in pairs, which keeps constant ones constant.
+    values = block.astype(np.float64, order="F")
     count = len(values) - gaps.sum(axis=0).astype(np.float64)
     values[gaps] = 0.0
     with np.errstate(over="ignore", invalid="ignore"):

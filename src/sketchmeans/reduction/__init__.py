@@ -78,8 +78,9 @@ def reduced(reducer: Any, rows: Rows, names: Array | None) -> ReducedRows:
     Our own reducers are told the `names` of the features, so that a person can read
     which were chosen.  Weights go to every reducer whose `fit` takes them.
     """
-    weighted = rows.weights is not None and has_fit_parameter(reducer, "sample_weight")
-    given = {"sample_weight": rows.weights} if weighted else {}
+    weights = rows.given_weights
+    weighted = weights is not None and has_fit_parameter(reducer, "sample_weight")
+    given = {"sample_weight": weights} if weighted else {}
     # A transformer from elsewhere wants a table in memory.
     reducer.fit(rows.X if isinstance(reducer, Reducer) else rows.held().X, **given)
     if isinstance(reducer, Reducer) and names is not None:

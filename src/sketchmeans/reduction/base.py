@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
+from math import sqrt
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -26,8 +28,8 @@ from sketchmeans.validation import (
     check_integer,
     check_number,
     check_option,
-    check_weights,
     validated,
+    weighted_rows,
 )
 
 #: Fewer features than this do not make k-means faster, but worse (B14 §7.5).
@@ -110,7 +112,7 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
         X = validated(self, X, reset=True)
         rng = as_generator(self.random_state)
         with Workers(self.n_jobs) as workers:
-            rows = as_rows(X, workers, check_weights(sample_weight, X.shape[0]))
+            rows = weighted_rows(X, sample_weight, workers)
             self._sketch = self._draw(rows, self._size(rows.n_features), rng)
         self.n_components_ = self._sketch.width
         return self
@@ -163,8 +165,10 @@ class SpectralReducer(Reducer):
         rows, k = subsample(rows, self.fit_rows, rng), min(k, rows.n_features)
         if self.svd == "exact":
             check_exact_fits(rows)
-            return exact_svd(rows, k)
-        return fast_frobenius_svd(rows, k, self.eps, rng)
+            found = exact_svd(rows, k)
+        else:
+            found = fast_frobenius_svd(rows, k, self.eps, rng)
+        return replace(found, values=found.values * sqrt(rows.weight_unit))
 
 
 def sketched(rows: Rows, sketch: Sketch) -> Block:

@@ -18,6 +18,9 @@ from sketchmeans.validation import check_integer
 
 Span = tuple[int, int]
 
+#: Weights from this to its inverse have squares that floats can hold.
+_LEAST_WEIGHT = 1e-100
+
 
 def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
     """Return the heat-kernel weights of nearest neighbours, a symmetric CSR matrix.
@@ -35,6 +38,8 @@ def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
     variance = rows.survey().variance
     X = rows.X.astype(rows.dtype, copy=False)
     shift = origin(rows)
+    if not rows.is_sparse:  # the bits of distances depend on the order in memory
+        X = np.ascontiguousarray(X)
     if shift.any():
         X = (X - shift).astype(rows.dtype, copy=False)
     with threadpool_limits(rows.workers.n_jobs, user_api="openmp"):
@@ -48,9 +53,12 @@ def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
         (weights.ravel(), neighbours.ravel(), pointers), shape=(n, n)
     )
     graph = directed.maximum(directed.T).tocsr()
-    if rows.weights is None:
+    copies = rows.given_weights
+    if copies is None:
         return graph
-    return _between_copies(graph, neighbours, rows.weights, n_neighbors)
+    if copies.min() > n_neighbors:  # all neighbours are copies: only ratios tell
+        copies = copies / copies.min()
+    return _between_copies(graph, neighbours, copies, n_neighbors)
 
 
 def _between_copies(
@@ -65,6 +73,9 @@ def _between_copies(
     fractions; however small they are, `n_neighbors` rows are neighbours enough.
     """
     n, others = len(weights), np.maximum(weights - 1.0, 0.0)
+    unit = float(weights.max())
+    if _LEAST_WEIGHT < unit < 1.0 / _LEAST_WEIGHT:
+        unit = 1.0  # else squares overflow; scores are ratios and do without
     near = weights[neighbours]
     room = n_neighbors - others[:, None] - (np.cumsum(near, axis=1) - near)
     share = np.clip(room / near, 0.0, 1.0)
@@ -73,10 +84,10 @@ def _between_copies(
         (share.ravel(), neighbours.ravel(), pointers), shape=(n, n)
     )
     linked = chosen + chosen.T - chosen.multiply(chosen.T)
-    scale = sparse.diags_array(weights)
+    scale = sparse.diags_array(weights / unit)
     # The copies of one row are at distance zero, where the heat kernel is one.
     own = np.minimum(n_neighbors / np.maximum(others, 1e-300), 1.0)
-    loops = weights * others * (1.0 - (1.0 - own) ** 2)
+    loops = (weights / unit) * (others / unit) * (1.0 - (1.0 - own) ** 2)
     between = scale @ graph.multiply(linked) @ scale
     return (between + sparse.diags_array(loops)).tocsr()
 

@@ -27,6 +27,7 @@ class ReducedRows(Rows):
         self._reduce = _block_map(source, reducer)
         probe = self._reduce(source.block(0, 1))
         super().__init__(probe, source.workers, source.weights)
+        self.weight_unit = source.weight_unit
         # The bits of a product depend on where in a block a row is.
         self.rounding = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(self.dtype).eps)
         self.n_rows = source.n_rows

@@ -260,7 +260,10 @@ def path_pictures(table: Mapping[str, Any], model: Any) -> list[Picture]:
             partial(plot_bandwidth_path, chosen=getattr(model, "gamma_", None)),
         )
     else:
-        word, plot = "number of clusters", partial(plot_k_path, chosen=model.n_clusters)
+        word, plot = (
+            "number of clusters",
+            partial(plot_k_path, chosen=len(model.cluster_sizes_)),
+        )
     columns = [np.asarray(table[name]).tolist() for name in table]
     download = csv_download(
         f"{word.replace(' ', '_')}.csv", names, zip(*columns, strict=True)
