@@ -1,5 +1,7 @@
 """Files of earlier releases load, and their models answer as they did."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ FILES = sorted(FOLDER.glob("*/*.skm"))
 TOLERANCE = {"float32": 1e-3, "float64": 1e-6}
 
 
+@cache
 def arrays(path):
     with np.load(path) as archive:
         return {name: archive[name] for name in archive.files}
