@@ -94,4 +94,4 @@ def test_long_lists_are_kept_short():
             for last in (0, 1)
         )
     assert one != two
-    assert len(one) < 300
+    assert len(one) < 400

@@ -23,8 +23,6 @@ from sketchmeans.sources import Source
 
 #: Parameters that change no result.
 _WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "max_memory"})
-#: Bytes of a digest.
-_DIGEST_SIZE = 16
 #: Longest text of a parameter.
 _LONGEST = 200
 #: Rows of a source that are asked for the file that they are in.
@@ -74,7 +72,7 @@ def rows_digest(rows: Rows) -> str:
     >>> same
     True
     """
-    total = hashlib.blake2b(digest_size=_DIGEST_SIZE)
+    total = hashlib.sha256()
     total.update(b"csr" if rows.is_sparse else b"dense")
     for digest in rows.map(_block_digest, block_height(rows.n_features, 0)):
         total.update(digest)
@@ -82,7 +80,9 @@ def rows_digest(rows: Rows) -> str:
 
 
 def _block_digest(block: Block) -> bytes:
-    found = hashlib.blake2b(digest_size=_DIGEST_SIZE)
+    # Processors have instructions for SHA-256, which makes it three times as fast as
+    # the others of the standard library.
+    found = hashlib.sha256()
     if sparse.issparse(block):
         for numbers in (block.indptr - block.indptr[0], block.indices):
             _update(found, numbers.astype(np.int64))
@@ -135,7 +135,7 @@ def _shortened(text: str) -> str:
     """Return a text of a line or two; the digest stands for the rest of a long one."""
     if len(text) <= _LONGEST:
         return text
-    digest = hashlib.blake2b(text.encode(), digest_size=_DIGEST_SIZE).hexdigest()
+    digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{text[:_LONGEST]}... ({len(text):,} characters with digest {digest})"
 
 
@@ -168,7 +168,7 @@ def _object_text(value: Any, where: str) -> str:
 def _array_text(array: Array, where: str) -> str:
     if array.dtype.kind not in "biufcSU":
         return f"an array of {described(array.tolist(), where)}"
-    digest = hashlib.blake2b(digest_size=_DIGEST_SIZE)
+    digest = hashlib.sha256()
     _update(digest, array)
     return (
         f"an array of shape {array.shape}, type {array.dtype.name} and digest "
