@@ -113,9 +113,9 @@ def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
     except OSError as error:
         named = error.filename
         ours = named is None or os.fspath(named).startswith(folder)
-        if error.errno is not None and ours:
-            error.filename, error.filename2 = os.fspath(path), None
-        raise
+        if error.errno is None or not ours:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def _open_part(target: Path) -> tuple[Path, IO[bytes]]:

@@ -26,7 +26,7 @@ def run(screen: Screen, file: str) -> None:
     from sketchmeans.sources import FORMATS
 
     is_table = file == STREAM or Path(file).suffix.lower() in FORMATS
-    if is_table or os.path.isdir(file) or not os.path.exists(file):
+    if is_table or os.path.isdir(file) or not os.path.lexists(file):
         with readable(file, screen) as path:
             _table(screen, path, STREAM_NAME if file == STREAM else file)
     else:
