@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sketchmeans.cli.wording import harmless, harmless_json, in_options, one_line
+from sketchmeans.cli.wording import in_options
+from sketchmeans.visible_text import harmless, harmless_json, one_line
 
 if TYPE_CHECKING:
     from sketchmeans.checkpoint import Checkpoint
