@@ -49,19 +49,17 @@ def read_arrays(
     ValueError
         If the file is damaged.
     """
-    try:
-        with Path(path).open("rb") as file:
+    with Path(path).open("rb") as file:
+        try:
             content = _content(file)
-        if _ABOUT not in content or _DIGEST not in content:
-            return {}, {}
-        digest = content.pop(_DIGEST).tobytes()
-        if digest != _digest(content):
-            raise ValueError("its content does not fit its digest, so it is damaged")
-        about = json.loads(content.pop(_ABOUT).tobytes())
-    except OSError:
-        raise
-    except Exception as error:  # zipfile and NumPy raise whatever comes to pass
-        raise ValueError(str(error) or type(error).__name__) from error
+            if _ABOUT not in content or _DIGEST not in content:
+                return {}, {}
+            digest = content.pop(_DIGEST).tobytes()
+            if digest != _digest(content):
+                raise ValueError("its content does not fit its digest: it is damaged")
+            about = json.loads(content.pop(_ABOUT).tobytes())
+        except Exception as error:  # zipfile and NumPy raise whatever comes to pass
+            raise ValueError(str(error) or type(error).__name__) from error
     return about if isinstance(about, dict) else {}, content
 
 

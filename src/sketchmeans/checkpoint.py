@@ -13,14 +13,16 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from sketchmeans.array_file import read_arrays, write_arrays
 from sketchmeans.identity import Stamp, changed_files
-from sketchmeans.lloyd import LloydResult, LloydState, Memo
+from sketchmeans.lloyd import Centers, LloydResult, LloydState, Memo
 from sketchmeans.lloyd_arrays import (
     Arrays,
+    Expected,
     packed_results,
     packed_state,
     unpacked_results,
@@ -140,18 +142,25 @@ class Record:
         return found
 
     def race(
-        self, run: Callable[[Memo], list[LloydResult]], *, labels: bool
+        self,
+        run: Callable[[Memo], list[LloydResult]],
+        start: Centers,
+        n_rows: int,
+        *,
+        labels: bool,
     ) -> list[LloydResult]:
         """Return the results of the next race.
 
-        `labels` says whether they are needed: not those of subsamples.
+        `start` and `n_rows` say what it runs on, `labels` whether these are needed: not
+        those of subsamples.
         """
+        expected = Expected(n_rows, start.coefficients.shape, labels)
         prefix = f"race{self._races}/"
         self._races += 1
         done = self._part(prefix)
         if done:
-            return self.unpacked(unpacked_results, done)
-        results = run(_StageMemo(self, f"within/{prefix}"))
+            return self.unpacked(partial(unpacked_results, expected=expected), done)
+        results = run(_StageMemo(self, f"within/{prefix}", expected))
         self._drop("within/")
         self._put(prefix, packed_results(results, labels))
         self.write()
@@ -165,10 +174,11 @@ class Record:
             self._put(prefix, packed_state(state()))
             self.write()
 
-    def within(self, prefix: str) -> LloydState | None:
+    def within(self, prefix: str, expected: Expected) -> LloydState | None:
         """Return the state within a stage, if there is one."""
         found = self._part(prefix)
-        return self.unpacked(unpacked_state, found) if found else None
+        unpack = partial(unpacked_state, expected=expected)
+        return self.unpacked(unpack, found) if found else None
 
     def unpacked(self, unpack: Callable[[Arrays], Found], arrays: Arrays) -> Found:
         """Return what arrays of the file stand for; ValueError if they make no sense.
@@ -238,9 +248,10 @@ class _StageMemo:
 
     record: Record
     prefix: str
+    expected: Expected
 
     def resume(self) -> LloydState | None:
-        return self.record.within(self.prefix)
+        return self.record.within(self.prefix, self.expected)
 
     def save(self, state: Callable[[], LloydState]) -> None:
         self.record.save_within(self.prefix, state)

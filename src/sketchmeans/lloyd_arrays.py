@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sketchmeans.linalg import Array
 from sketchmeans.lloyd import Centers, LloydResult, LloydState
 
 Arrays = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What results of a loop have to fit.
+
+    Attributes
+    ----------
+    n_rows : int
+    shape : tuple of int
+        That of the coefficients: (restarts, k, m).
+    labels : bool
+        Whether results must have labels.
+    """
+
+    n_rows: int
+    shape: tuple[int, int, int]
+    labels: bool
 
 
 def packed_results(results: list[LloydResult], labels: bool) -> Arrays:
@@ -26,33 +46,39 @@ def packed_results(results: list[LloydResult], labels: bool) -> Arrays:
     return arrays
 
 
-def unpacked_results(arrays: Arrays) -> list[LloydResult]:
+def unpacked_results(arrays: Arrays, expected: Expected) -> list[LloydResult]:
     """Return the results that arrays hold.
 
     Raises
     ------
     KeyError, ValueError
-        If arrays are missing, or do not fit one another.
+        If arrays are missing, or do not fit one another or the fit.
     """
-    results = []
-    for i in range(sum(name.endswith("/cost") for name in arrays)):
-        prefix = f"{i}/"
-        converged, stopped = arrays[f"{prefix}flags"].astype(bool).tolist()
-        centers = _unpacked_centers(arrays, prefix)
-        labels, counts = arrays[f"{prefix}labels"], arrays[f"{prefix}counts"]
-        k = counts.shape[0]
-        path = arrays[f"{prefix}cost_path"]
-        _check(labels.ndim == 1 and labels.dtype.kind == "i", f"{prefix}labels")
-        _check(not labels.size or 0 <= labels.min() <= labels.max() < k, "labels")
-        _check(counts.ndim == 1 and centers.squared_norms.shape[-1] == k, "counts")
-        _check(path.ndim == 1 and path.dtype.kind == "f", f"{prefix}cost_path")
-        cost = float(arrays[f"{prefix}cost"].reshape(()))
-        results.append(
-            LloydResult(
-                labels, centers, cost, counts, path.tolist(), converged, stopped
-            )
-        )
-    return results
+    n_restarts = expected.shape[0]
+    return [_unpacked_result(arrays, f"{i}/", expected) for i in range(n_restarts)]
+
+
+def _unpacked_result(arrays: Arrays, prefix: str, expected: Expected) -> LloydResult:
+    k = expected.shape[1]
+    flags, labels = arrays[f"{prefix}flags"], arrays[f"{prefix}labels"]
+    counts, path = arrays[f"{prefix}counts"], arrays[f"{prefix}cost_path"]
+    cost = arrays[f"{prefix}cost"]
+    _check(flags.shape == (2,) and flags.dtype == bool, prefix, "flags")
+    sizes = [expected.n_rows] if expected.labels else [expected.n_rows, 0]
+    _check(labels.ndim == 1 and len(labels) in sizes, prefix, "labels")
+    _check(labels.dtype.kind == "i", prefix, "labels")
+    _check(not len(labels) or 0 <= labels.min() <= labels.max() < k, prefix, "labels")
+    _check(_is_real(counts, (k,)), prefix, "counts")
+    _check(_is_real(path, (path.size,)) and path.size > 0, prefix, "cost_path")
+    _check(_is_real(cost, ()), prefix, "cost")
+    return LloydResult(
+        labels,
+        _unpacked_centers(arrays, prefix, 1, expected),
+        float(cost),
+        counts,
+        path.tolist(),
+        *flags.tolist(),
+    )
 
 
 def packed_state(state: LloydState) -> Arrays:
@@ -67,25 +93,27 @@ def packed_state(state: LloydState) -> Arrays:
     }
 
 
-def unpacked_state(arrays: Arrays) -> LloydState:
+def unpacked_state(arrays: Arrays, expected: Expected) -> LloydState:
     """Return the state that arrays hold; errors are those of `unpacked_results`."""
+    prefix = "engine/"
     engine = {
-        name.removeprefix("engine/"): value
+        name.removeprefix(prefix): value
         for name, value in arrays.items()
-        if name.startswith("engine/")
+        if name.startswith(prefix)
     }
-    results = unpacked_results(arrays)
+    n_restarts = expected.shape[0]
     active, empty = arrays["active"], arrays["empty_before"]
+    iteration = arrays["iteration"]
+    _check(iteration.shape == () and iteration.dtype.kind == "i", "iteration")
+    _check(int(iteration) > 0, "iteration")
     _check(active.ndim == 1 and active.dtype.kind == "i", "active")
-    _check(
-        not active.size or 0 <= active.min() <= active.max() < len(results), "active"
-    )
-    _check(empty.shape == (len(results),), "empty_before")
+    _check(np.isin(np.arange(n_restarts), active).sum() == len(active) > 0, "active")
+    _check(empty.shape == (n_restarts,) and empty.dtype.kind == "i", "empty_before")
     return LloydState(
-        int(arrays["iteration"].reshape(())),
-        results,
+        int(iteration),
+        unpacked_results(arrays, expected),
         active,
-        _unpacked_centers(arrays, "next/"),
+        _unpacked_centers(arrays, "next/", len(active), expected),
         empty,
         engine,
     )
@@ -99,14 +127,26 @@ def _packed_centers(centers: Centers) -> Arrays:
     }
 
 
-def _unpacked_centers(arrays: Arrays, prefix: str) -> Centers:
-    names = ("coefficients", "squared_norms", "means")
-    found = Centers(*(arrays[f"{prefix}{name}"] for name in names))
-    _check(found.means.shape[:-1] == found.squared_norms.shape, f"{prefix}means")
-    _check(found.coefficients.shape[:-1] == found.squared_norms.shape, "coefficients")
-    return found
+def _unpacked_centers(
+    arrays: Arrays, prefix: str, n_restarts: int, expected: Expected
+) -> Centers:
+    _, k, m = expected.shape
+    found = {
+        name: arrays[f"{prefix}{name}"]
+        for name in ("coefficients", "squared_norms", "means")
+    }
+    for name, array in found.items():
+        shape = (n_restarts, k) if name == "squared_norms" else (n_restarts, k, m)
+        _check(_is_real(array, shape), prefix, name)
+    return Centers(**found)
 
 
-def _check(holds: bool | np.bool_, name: str) -> None:
+def _is_real(array: Array, shape: tuple[int, ...]) -> bool:
+    """Say whether an array holds finite floats, and as many as it should."""
+    is_float = array.dtype == np.float64 and array.shape == shape
+    return is_float and bool(np.isfinite(array).all())
+
+
+def _check(holds: bool | np.bool_, *name: str) -> None:
     if not holds:
-        raise ValueError(f"{name} does not fit the rest")
+        raise ValueError(f"{''.join(name)} does not fit the fit")
