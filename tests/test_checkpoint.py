@@ -5,13 +5,15 @@ import re
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_blobs
 
-from sketchmeans import NystromKMeans, SignProjection
+from sketchmeans import NystromKMeans, SignProjection, TableClusterer
+from sketchmeans.array_file import read_arrays
 from sketchmeans.checkpoint import Checkpoint, Record
 from sketchmeans.kernels import Pairwise
 from sketchmeans.landmarks import KernelKMeansPlusPlus
@@ -398,6 +400,36 @@ def test_a_disk_that_is_full_for_a_while(X, tmp_path, monkeypatch):
         first = estimator().fit(X, checkpoint=file)
     assert len(caught) == 1
     assert_same(estimator().fit(X, checkpoint=file), first)
+
+
+@pytest.mark.parametrize("zip64", [False, True])
+def test_little_memory_is_taken_for_a_list_of_many_parts(zip64, tmp_path):
+    entry = b"PK\1\2" + bytes(24) + b"\1" + bytes(17) + b"a"
+    n = 200_000
+    size, start = n * len(entry), 2
+    end = [b"PK\5\6", bytes(4), b"\xff\xff" * 2, size.to_bytes(4, "little")]
+    end += [start.to_bytes(4, "little"), b"\0\0"]
+    data = b"PK" + entry * n
+    if zip64:
+        end[3] = b"\xff" * 4
+        data += b"PK\6\6" + bytes(20) + n.to_bytes(8, "little") * 2
+        data += size.to_bytes(8, "little") + start.to_bytes(8, "little")
+        data += b"PK\6\7" + bytes(16)
+    path = tmp_path / "run.ckpt"
+    path.write_bytes(data + b"".join(end))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="too many parts"):
+            read_arrays(path)
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_table_checks_its_checkpoint_before_it_is_read(tmp_path):
+    model = TableClusterer(estimator())
+    with pytest.raises(FileNotFoundError, match=r"no folder/run\.ckpt"):
+        model.fit(tmp_path / "no.csv", checkpoint=tmp_path / "no folder" / "run.ckpt")
 
 
 def test_errors_of_arguments(X, tmp_path):

@@ -24,8 +24,9 @@ from sketchmeans.whole_file import whole_file
 _ABOUT, _DIGEST = "about", "digest"
 #: Bytes that are read at a time.
 _CHUNK = 2**20
-#: Most bytes of the facts.
-_MOST_ABOUT = 4 * 2**20
+#: Most bytes of the facts, and of the list of parts, which takes twenty times as much
+#: in memory.
+_MOST_ABOUT = _MOST_DIRECTORY = 4 * 2**20
 
 
 def write_arrays(
@@ -68,6 +69,8 @@ def _content(file: IO[bytes]) -> dict[str, Array]:
     if file.read(2) != b"PK":
         return {}
     size = os.fstat(file.fileno()).st_size
+    if _directory_size(file, size) > _MOST_DIRECTORY:
+        raise ValueError("it has too many parts")
     content = {}
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
@@ -82,6 +85,25 @@ def _content(file: IO[bytes]) -> dict[str, Array]:
             with archive.open(member) as part:
                 content[name] = _array(part, member.file_size)
     return content
+
+
+def _directory_size(file: IO[bytes], size: int) -> int:
+    """Return the bytes of the list of parts, which `zipfile` reads as a whole.
+
+    It stands in a record at the end, or in a larger one before that which a locator
+    leads to.  Files have no comment behind, as those of `numpy.savez`.
+    """
+    file.seek(max(size - 98, 0))
+    end = file.read().rjust(98, b"\0")
+    if not end.startswith(b"PK\5\6", 76):
+        raise ValueError("its end is missing")
+    found = int.from_bytes(end[88:92], "little")
+    if end.startswith(b"PK\6\7", 56):  # of files of more than 4 GB
+        if not end.startswith(b"PK\6\6"):
+            raise ValueError("its end is damaged")
+        found = max(int.from_bytes(end[40:48], "little"), found % 0xFFFFFFFF)
+    file.seek(0)
+    return found
 
 
 def _array(part: IO[bytes], size: int) -> Array:

@@ -157,12 +157,16 @@ def _remove_stale(folder: Path, prefix: str) -> None:
     pattern = re.compile(
         rf"{re.escape(prefix)}[0-9a-f]{{{_DIGITS}}}{re.escape(_SUFFIX)}"
     )
-    with os.scandir(folder) as entries:
-        found = [
-            entry.path
-            for entry in entries
-            if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
-        ]
+    try:
+        with os.scandir(folder) as entries:
+            found = [
+                entry.path
+                for entry in entries
+                if pattern.fullmatch(entry.name)
+                and entry.is_file(follow_symlinks=False)
+            ]
+    except PermissionError:  # a folder that can be written to, but not listed
+        return
     for stale in found:
         try:
             handle = os.open(stale, os.O_RDONLY)

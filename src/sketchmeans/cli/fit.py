@@ -19,6 +19,7 @@ from sketchmeans.cli.output import (
     check_apart,
     check_can_write,
     check_labels,
+    check_report,
     write_labels,
 )
 from sketchmeans.cli.report import known_classes, written_report
@@ -38,7 +39,7 @@ class Outputs:
         """Raise where one of them could not be written, or would replace another."""
         check_can_write("--model", self.model)
         check_labels("--labels", self.labels)
-        check_can_write("--report", self.report, (".html",))
+        check_report("--report", self.report)
         check_can_write("--checkpoint", self.checkpoint)
         files = {f"--{field.name}": getattr(self, field.name) for field in fields(self)}
         check_apart(files, [data])
@@ -113,8 +114,9 @@ def _write(
             write(file)
         except BrokenPipeError:  # of labels that go to standard output
             raise
-        except OSError as error:
-            failures[file] = error.strerror or str(error)
+        except (OSError, ValueError, MemoryError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            failures[file] = reason.rstrip(".")
         else:
             screen.written.append(file)
     return failures

@@ -81,6 +81,13 @@ def check_labels(option: str, path: str | None) -> None:
             ) from None
 
 
+def check_report(option: str, path: str | None) -> None:
+    """Raise where a report could not be drawn or written."""
+    check_can_write(option, path, (".html",))
+    if path is not None:
+        import sketchmeans.report  # noqa: F401 - says what is not installed
+
+
 def write_labels(labels: Any, path: str) -> None:
     """Write labels to a file, or to standard output as CSV."""
     from sketchmeans.whole_file import whole_file

@@ -173,6 +173,8 @@ class Columns:
         sorts = {type(column) for column in value} if isinstance(value, list) else set()
         if sorts not in ({str}, {int}):
             raise ValueError(f"{where}={value!r} should be a list of names or numbers")
+        if len(set(value)) < len(value):
+            raise ValueError(f"{where}={value!r} should not name a column twice")
         _bind(self.dim, len(value), where, sizes)
 
 
