@@ -120,9 +120,11 @@ ARRAYS = [
     lambda a, rng: a.astype(rng.choice(["f4", "f8", "i2", "i8", "u1", "?"])),
     lambda a, rng: a * np.float64("nan"),
     lambda a, rng: a * np.float64("inf"),
-    lambda a, rng: a - 1000 if a.dtype.kind == "i" else -a.astype(np.float64),
-    lambda a, rng: a + 1000 if a.dtype.kind == "i" else a * 1e300,
+    lambda a, rng: a - 1000 if a.dtype.kind == "i" else a,
+    lambda a, rng: a + 1000 if a.dtype.kind == "i" else a,
 ]
+#: Numbers that are merely wrong: no reader can tell.
+WRONG = [lambda a, rng: -a.astype(np.float64), lambda a, rng: a * 1e300]
 
 VALUES = [None, True, 0, -1, 3, 2**70, 0.5, -1e308, "", "rbf", "auto", "__class__"]
 VALUES += [[], {}, [[]], {"tensor": "landmarks_"}, {"object": "RBF", "params": {}}]
@@ -142,7 +144,7 @@ def at(node, path):
     return node
 
 
-def mutate_arrays(arrays, rng):
+def mutate_arrays(arrays, rng, changes):
     """Change, drop or swap one of some named arrays."""
     arrays = dict(arrays)
     name = str(rng.choice(sorted(arrays)))
@@ -154,7 +156,7 @@ def mutate_arrays(arrays, rng):
         case _:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                change = ARRAYS[rng.integers(len(ARRAYS))]
+                change = changes[rng.integers(len(changes))]
                 arrays[name] = np.ascontiguousarray(change(arrays[name], rng))
     return arrays
 
@@ -195,7 +197,7 @@ def write_model_mutation(rng, path):
     root = json.loads(schema)
     for _ in range(rng.integers(1, 3)):
         if tensors and rng.random() < 0.5:
-            tensors = mutate_arrays(tensors, rng)
+            tensors = mutate_arrays(tensors, rng, ARRAYS + WRONG)
         else:
             root["model"] = mutate_json(root["model"], rng)
     write_model(path, json.dumps(root), tensors)
@@ -226,7 +228,7 @@ def check_answers(model):
     assert 1 <= d <= 200
     rows = np.random.default_rng(0).random((5, d))
     names = getattr(model, "feature_names_in_", None)
-    if names is not None:
+    if names is not None and len(set(names)) == d:
         import pandas as pd
 
         rows = pd.DataFrame(rows, columns=names)
@@ -304,7 +306,7 @@ def try_checkpoint(rng, folder):
         # What an engine keeps is its own affair, under the digest.
         engine = {name: a for name, a in arrays.items() if "/engine/" in name}
         others = {name: a for name, a in arrays.items() if name not in engine}
-        write_arrays(path, about, engine | mutate_arrays(others, rng))
+        write_arrays(path, about, engine | mutate_arrays(others, rng, ARRAYS))
     before = path.read_bytes()
     try:
         model = fit(params, X, path)
@@ -313,9 +315,8 @@ def try_checkpoint(rng, folder):
     else:
         check_labels(model, X)
         return "resumed"
-    # Numbers that are merely wrong, such as 1e300, may get an error of the fit.
-    assert "run.ckpt" in reason or "overflow" in reason, reason
-    assert path.read_bytes() == before or "overflow" in reason
+    assert "run.ckpt" in reason, reason
+    assert path.read_bytes() == before
     return "refused"
 
 

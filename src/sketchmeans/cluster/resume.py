@@ -15,7 +15,7 @@ from sketchmeans.identity import file_stamps, identity_of
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks import LandmarkPath, Landmarks
 from sketchmeans.lloyd_arrays import Arrays
-from sketchmeans.rows import Rows
+from sketchmeans.rows import Rows, check_finite
 
 Choice = tuple[Landmarks, LandmarkPath | None]
 
@@ -84,15 +84,20 @@ def _unpacked(arrays: Arrays, rows: Rows, kernel: Kernel) -> Choice:
         path = LandmarkPath(**found)
     if "indices" in arrays:
         indices = arrays["indices"]
-        if not 0 <= indices.min() <= indices.max() < len(rows):
+        is_list = indices.ndim == 1 and indices.dtype.kind == "i" and len(indices)
+        if not is_list or not 0 <= indices.min() <= indices.max() < len(rows):
             raise ValueError("landmarks are not rows")
         return Landmarks(kernel.points(rows, indices), indices), path
     if "csr/indptr" in arrays:
         parts = tuple(arrays[f"csr/{name}"] for name in _CSR)
         points = sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist()))
         points.check_format(full_check=True)
-        return Landmarks(points), path
-    return Landmarks(arrays["points"]), path
+    else:
+        points = arrays["points"]
+    if points.ndim != 2 or points.shape[1] != rows.n_features or not points.shape[0]:
+        raise ValueError(f"landmarks of shape {points.shape} do not fit the rows")
+    check_finite(points, name="its list of landmarks")
+    return Landmarks(points), path
 
 
 def _packed(landmarks: Landmarks, path: LandmarkPath | None) -> Arrays:
