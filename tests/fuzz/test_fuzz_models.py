@@ -1,7 +1,7 @@
 """Damaged and forged model files and checkpoints: a result, or our own error.
 
-Every mutation is tried in a process of its own kind: it may not crash, raise anything
-but our errors, or take more than 256 MB.  ``FUZZ_MUTATIONS=10000`` is for the night;
+The mutations are tried in another process, which may not crash, raise anything but our
+errors, or take more than 256 MiB.  ``FUZZ_MUTATIONS=10000`` is for the night;
 ``python -m tests.fuzz.model_mutations models 1234 1`` tries one again.
 """
 
