@@ -1,17 +1,21 @@
 """A fit that is cut off resumes, and ends as if nothing had happened."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_blobs
 
-from sketchmeans import NystromKMeans
+from sketchmeans import NystromKMeans, SignProjection, TableClusterer
+from sketchmeans.array_file import read_arrays
 from sketchmeans.checkpoint import Checkpoint, Record
+from sketchmeans.kernels import Pairwise
 from sketchmeans.landmarks import KernelKMeansPlusPlus
 
 
@@ -227,7 +231,9 @@ def test_ctrl_c_leaves_a_usable_checkpoint(X, tmp_path, monkeypatch):
         ({"n_clusters": 9}, r"n_clusters is 9 and was 8"),
         ({"tol": 0.5}, r"tol is 0.5 and was 0.0001"),
         ({"random_state": 1}, r"random_state is 1 and was 0"),
-        ({"init": np.arange(8)}, r"init is an array of shape \(8,\) .* was 'k-means"),
+        ({"init": np.arange(8)}, r"init is an array of shape \(8,\), .* was 'k-means"),
+        ({"init": list(range(8))}, r"init is \[0, 1, 2, 3, 4, 5, 6, 7\] and was"),
+        ({"landmarks": KernelKMeansPlusPlus()}, r"landmarks is KernelKMeansPlusPlus\("),
     ],
 )
 def test_a_checkpoint_of_other_parameters_is_refused(other, text, X, tmp_path):
@@ -244,10 +250,91 @@ def test_a_checkpoint_of_other_rows_is_refused(X, tmp_path):
     estimator().fit(X, checkpoint=file)
     with pytest.raises(ValueError, match=r"X.shape is \(8000, 5\) and was \(9000, 5\)"):
         estimator().fit(X[:8000], checkpoint=file)
+    other = X.copy()
+    other[4321, 3] = np.nextafter(other[4321, 3], np.float32(np.inf))
     with pytest.raises(ValueError, match="the rows' digest is"):
-        estimator().fit(X + 1.0, checkpoint=file)
-    with pytest.raises(ValueError, match="the rows' digest is"):
+        estimator().fit(other, checkpoint=file)
+    with pytest.raises(ValueError, match=r"X\.dtype is float64 and was float32"):
+        estimator().fit(X.astype(np.float64), checkpoint=file)
+    with pytest.raises(ValueError, match=r"sample_weight is an array .* and was None"):
         estimator().fit(X, sample_weight=np.arange(9000), checkpoint=file)
+
+
+def test_given_starts_and_landmarks_are_compared_by_value(X, tmp_path):
+    starts = [sparse.csr_array(X[i : i + 8].astype(np.float64)) for i in (0, 8)]
+    params = {"n_landmarks": "auto", "landmarks": sparse.csr_array(X[:60]), "tol": 0.5}
+    rows = sparse.csr_array(X[:900])
+    file = tmp_path / "run.ckpt"
+    first = estimator(init=starts[0], **params).fit(rows, checkpoint=file)
+    again = estimator(init=starts[0].copy(), **params).fit(rows, checkpoint=file)
+    assert_same(again, first)
+    with pytest.raises(ValueError, match=r"init is a sparse matrix .* was a sparse"):
+        estimator(init=starts[1], **params).fit(rows, checkpoint=file)
+
+
+def dot(x, z):
+    return float(x @ z)
+
+
+class Selector:
+    def select(self, rows, kernel, n_landmarks, rng):
+        raise AssertionError("the checkpoint is refused first")
+
+
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        ({"kernel": dot}, "kernel=<function dot .* is code, which a checkpoint cannot"),
+        ({"kernel": Pairwise(dot)}, "kernel.metric=<function dot .* is code"),
+        ({"landmarks": Selector()}, "landmarks=.* is of class Selector, whose values"),
+        (
+            {"reducer": SignProjection(3, random_state=np.random.default_rng(0))},
+            "reducer.random_state=.* is of class Generator, whose values",
+        ),
+    ],
+    ids=["function", "inner function", "object", "generator"],
+)
+def test_what_cannot_be_compared_is_refused(params, text, X, tmp_path):
+    with pytest.raises(ValueError, match=text):
+        estimator(**params).fit(X[:200], checkpoint=tmp_path / "run.ckpt")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_has_changed_is_named(X, tmp_path, monkeypatch):
+    monkeypatch.setattr("sketchmeans.rows.HELD_BYTES", 0)
+    table, file = tmp_path / "rows.npy", tmp_path / "run.ckpt"
+    np.save(table, X)
+    first = estimator().fit(table, checkpoint=file)
+    os.utime(table, ns=(0, 0))  # the same rows
+    assert_same(estimator().fit(table, checkpoint=file), first)
+    assert_same(estimator().fit(X, checkpoint=file), first)
+    np.save(table, X[::-1])
+    with pytest.raises(ValueError, match=r"digest is .*rows\.npy had 180,128 bytes of"):
+        estimator().fit(table, checkpoint=file)
+
+
+def test_a_file_that_changes_meanwhile_leaves_no_mixed_checkpoint(
+    X, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("sketchmeans.rows.HELD_BYTES", 0)
+    table, file = tmp_path / "rows.npy", tmp_path / "run.ckpt"
+    np.save(table, X)
+    cut_after(monkeypatch, 2)
+    with pytest.raises(Cut):
+        estimator().fit(table, checkpoint=file)
+    monkeypatch.undo()
+    monkeypatch.setattr("sketchmeans.rows.HELD_BYTES", 0)
+    before = file.read_bytes()
+    race = Record.race
+
+    def changed(self, *args, **params):
+        os.utime(table, ns=(0, 0))
+        return race(self, *args, **params)
+
+    monkeypatch.setattr(Record, "race", changed)
+    with pytest.raises(ValueError, match=r"have changed while .*rows\.npy"):
+        estimator().fit(table, checkpoint=file)
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -280,14 +367,69 @@ def test_an_unreadable_file_is_told_and_kept(content, text, X, tmp_path):
     assert file.read_bytes() == content
 
 
-def test_a_full_disk_leaves_nothing_behind(X, tmp_path, monkeypatch):
+def test_a_full_disk_does_not_end_the_fit(X, tmp_path, monkeypatch):
+    undisturbed = estimator().fit(X)
+    file = tmp_path / "run.ckpt"
+
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("sketchmeans.checkpoint.np.savez", full)
-    with pytest.raises(OSError, match="No space left"):
-        estimator().fit(X, checkpoint=tmp_path / "run.ckpt")
+    monkeypatch.setattr("sketchmeans.array_file.np.savez", full)
+    with pytest.warns(RuntimeWarning) as caught:
+        model = estimator().fit(X, checkpoint=file)
+    assert_same(model, undisturbed)
+    first, last = (str(warning.message) for warning in caught)
+    assert re.search(r"run\.ckpt' could not be written: No space left.* goes on", first)
+    assert re.search(r"fit is done, but .*run\.ckpt' is not there: No space", last)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_is_full_for_a_while(X, tmp_path, monkeypatch):
+    file, count = tmp_path / "run.ckpt", 0
+    savez = np.savez
+
+    def full_at_first(*args, **arrays):
+        nonlocal count
+        count += 1
+        if count <= 2:
+            raise OSError(28, "No space left on device")
+        savez(*args, **arrays)
+
+    monkeypatch.setattr("sketchmeans.array_file.np.savez", full_at_first)
+    with pytest.warns(RuntimeWarning, match="could not be written") as caught:
+        first = estimator().fit(X, checkpoint=file)
+    assert len(caught) == 1
+    assert_same(estimator().fit(X, checkpoint=file), first)
+
+
+@pytest.mark.parametrize("zip64", [False, True])
+def test_little_memory_is_taken_for_a_list_of_many_parts(zip64, tmp_path):
+    entry = b"PK\1\2" + bytes(24) + b"\1" + bytes(17) + b"a"
+    n = 200_000
+    size, start = n * len(entry), 2
+    end = [b"PK\5\6", bytes(4), b"\xff\xff" * 2, size.to_bytes(4, "little")]
+    end += [start.to_bytes(4, "little"), b"\0\0"]
+    data = b"PK" + entry * n
+    if zip64:
+        end[3] = b"\xff" * 4
+        data += b"PK\6\6" + bytes(20) + n.to_bytes(8, "little") * 2
+        data += size.to_bytes(8, "little") + start.to_bytes(8, "little")
+        data += b"PK\6\7" + bytes(16)
+    path = tmp_path / "run.ckpt"
+    path.write_bytes(data + b"".join(end))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="too many parts"):
+            read_arrays(path)
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_table_checks_its_checkpoint_before_it_is_read(tmp_path):
+    model = TableClusterer(estimator())
+    with pytest.raises(FileNotFoundError, match=r"no folder/run\.ckpt"):
+        model.fit(tmp_path / "no.csv", checkpoint=tmp_path / "no folder" / "run.ckpt")
 
 
 def test_errors_of_arguments(X, tmp_path):

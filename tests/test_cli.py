@@ -20,6 +20,7 @@ from sketchmeans import (
     TableClusterer,
     diagnostics,
 )
+from sketchmeans.array_file import read_arrays, write_arrays
 from sketchmeans.cli import bars, main
 from sketchmeans.cli.report import known_classes
 from sketchmeans.cli.screen import Screen
@@ -630,3 +631,78 @@ def test_durations():
         "1 min 0 s",
         "1 h 0 min",
     ]
+
+
+# --- files that are not what they should be -------------------------------------------
+
+
+def test_links_that_go_round_in_circles(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("loop.csv", "loop.npy", "loop.skm", "loop.html", "loop.ckpt"):
+        os.symlink(name, name)
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
+    circles = "symbolic links"
+    refused(run("fit", "loop.csv", "-k", 2), 1, circles)
+    refused(run("info", "loop.csv"), 1, circles)
+    refused(run("info", "loop.skm"), 1, circles)
+    refused(run("predict", "loop.skm", "rows.csv"), 1, circles)
+    for option, name in (
+        ("--labels", "loop.npy"),
+        ("--model", "loop.skm"),
+        ("--report", "loop.html"),
+        ("--checkpoint", "loop.ckpt"),
+    ):
+        said = run("fit", "rows.csv", "-k", 2, option, name)
+        refused(said, 2, rf"{option} {name}: .*{circles}")
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "other keys"])
+def test_a_damaged_checkpoint(damage, run, tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b\n" + "1,2\n3,4\n5,7\n" * 20)
+    path = tmp_path / "run.ckpt"
+    command = ("fit", tmp_path / "rows.csv", "-k", 2, "--checkpoint", path)
+    assert run(*command).code == 0
+    data = bytearray(path.read_bytes())
+    if damage == "cut":
+        del data[len(data) // 2 :]
+    elif damage == "flipped":
+        data[len(data) // 2] ^= 1
+    else:
+        about, arrays = read_arrays(path)
+        write_arrays(path, about, {n: a for n, a in arrays.items() if "cost" not in n})
+        data = path.read_bytes()
+    path.write_bytes(data)
+    refused(run(*command), 2, r"--checkpoint .*run\.ckpt cannot be read: .*Delete")
+    assert path.read_bytes() == data
+
+
+def test_a_file_that_fails_does_not_keep_the_others_from_being_written(
+    run, tmp_path, monkeypatch
+):
+    (tmp_path / "rows.csv").write_text("a,b\n" + "1,2\n3,4\n5,7\n" * 20)
+
+    def full(labels, path):
+        raise OSError(28, "No space left on device", path)
+
+    monkeypatch.setattr("sketchmeans.cli.fit.write_labels", full)
+    files = {"--model": tmp_path / "m.skm", "--labels": tmp_path / "l.npy"}
+    files["--report"] = tmp_path / "r.html"
+    words = [word for pair in files.items() for word in pair]
+    said = run("fit", tmp_path / "rows.csv", "-k", 2, *words)
+    assert said.code == 1
+    assert said.err == f"Error: {files['--labels']}: No space left on device.\n"
+    assert f"Wrote {files['--model']}, {files['--report']}." in said.out
+    assert sorted(os.listdir(tmp_path)) == ["m.skm", "r.html", "rows.csv"]
+
+
+def test_a_defect_is_told_in_one_line(run, tmp_path, monkeypatch):
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
+
+    def broken(*_):
+        raise KeyError("left")
+
+    monkeypatch.setattr("sketchmeans.cli.fit.known_classes", broken)
+    command = ("fit", tmp_path / "rows.csv", "-k", 2)
+    refused(run(*command), 1, r"KeyError: 'left'\. This is a defect.*--debug")
+    with pytest.raises(KeyError):
+        run(*command, "--debug")

@@ -323,37 +323,128 @@ def wait_for(path):
         time.sleep(0.01)
 
 
-def test_ctrl_c_leaves_a_checkpoint_from_which_the_fit_resumes(folder, tmp_path):
+@pytest.fixture(scope="module")
+def undisturbed(folder):
+    """Return the labels of the long fit."""
+    done = run(*LONG, "--labels", "straight.npy", cwd=folder)
+    assert done.returncode == 0
+    return np.load(folder / "straight.npy")
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_leaves_a_checkpoint_from_which_the_fit_resumes(
+    number, code, undisturbed, folder, tmp_path
+):
     checkpoint, labels = tmp_path / "run.ckpt", tmp_path / "labels.npy"
     files = ("--checkpoint", checkpoint, "--labels", labels)
     process = started(*LONG, *files, cwd=folder)
     wait_for(checkpoint)
     time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(getattr(signal, number))
     out, err = process.communicate(timeout=LIMIT)
-    assert process.returncode == 130, err
+    assert process.returncode == code, err
     assert out == ""
     assert "Stopping when this pass is done" in err
     assert f"{checkpoint} holds what is done: the same command goes on" in err
     assert [path.name for path in tmp_path.iterdir()] == ["run.ckpt"]
     resumed = run(*LONG, *files, cwd=folder)
     assert resumed.returncode == 0, resumed.stderr
-    straight = run(*LONG, "--labels", tmp_path / "straight.npy", cwd=folder)
-    assert straight.returncode == 0
-    assert_array_equal(np.load(labels), np.load(tmp_path / "straight.npy"))
+    assert_array_equal(np.load(labels), undisturbed)
 
 
-def test_ctrl_c_without_a_checkpoint_stops_at_once(folder, tmp_path):
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGHUP", 129)])
+def test_a_signal_without_a_checkpoint_stops_at_once(number, code, folder, tmp_path):
     # Long enough that it cannot be over when the signal comes.
     longer = ("fit", "many.npy", "-k", 60, "--n-landmarks", 300, "--tol", 0, "-v")
     process = started(*longer, "--labels", tmp_path / "labels.csv", cwd=folder)
     while "pass 1," not in (line := process.stderr.readline()):
         assert line
-    process.send_signal(signal.SIGINT)
+    process.send_signal(getattr(signal, number))
     _, err = process.communicate(timeout=LIMIT)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert err.endswith("Stopped. Nothing was written.\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGKILL"])
+def test_copies_of_standard_input_do_not_outlive_a_kill(number, tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "fit", "-", "-k", "2"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write("a,b\n" + "1,2\n" * 50_000)
+    process.stdin.flush()
+    end = time.monotonic() + LIMIT
+    while not list(tmp_path.glob("*/standard-input.csv")):
+        # The link leads to a file without a name.
+        assert time.monotonic() < end
+        if any(os.path.islink(link) for link in tmp_path.glob("*/*")):
+            break
+        time.sleep(0.01)
+    process.send_signal(getattr(signal, number))
+    _, err = process.communicate(timeout=LIMIT)
+    assert sum(f.lstat().st_size for f in tmp_path.glob("*/*")) < 100
+    assert "Traceback" not in err
+    if number == "SIGTERM":
+        assert list(tmp_path.iterdir()) == []
+        return
+    # The folder of a process that was killed goes with the next command.
+    done = subprocess.run(
+        [*COMMAND, "info", "-"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        input=b"a,b\n1,2\n3,4\n",
+        capture_output=True,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("module", ["rich", "typer", "numpy", "sklearn"])
+def test_ctrl_c_while_modules_are_imported(module, folder):
+    code = (
+        "import sys\n"
+        "from sketchmeans.cli import run_process\n"
+        "class Interrupted:\n"
+        "    def find_spec(name, path, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted)\n"
+        "sys.exit(run_process())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "fit", "rows.csv", "-k", "2"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "Stopped. Nothing was written.\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "err"),
+    [
+        ("fit rows.csv -k 2 >&-", 0, ""),
+        ("fit rows.csv -k 2 --json <&- >&- 2>&-", 0, ""),
+        ("fit nowhere.csv -k 2 2>&-", 1, ""),
+        ("--help > /dev/full", 1, "Error: standard output: No space left on device.\n"),
+    ],
+)
+def test_streams_that_are_closed_or_full(command, code, err, folder):
+    done = subprocess.run(
+        ["bash", "-c", " ".join([*COMMAND, command])],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert (done.returncode, done.stderr) == (code, err)
 
 
 #: The kernel kills it, as by SIGKILL, where a file would grow beyond a size.

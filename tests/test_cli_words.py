@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from sketchmeans.cli.screen import Screen
-from sketchmeans.cli.wording import harmless, in_options
+from sketchmeans.cli.wording import in_options
+from sketchmeans.visible_text import harmless
 from tests.commands import refused, said
 
 RNG = np.random.default_rng(0)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import cache
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -302,6 +303,34 @@ def test_text_from_the_data_is_escaped(full):
     for picture in page.pictures():
         assert "<script" not in picture
         assert "http://www.w3.org/2000/svg" in picture
+
+
+#: A terminal escape, a bell, text that would run backwards, a new line, half a letter.
+UNSEEN = "\x1b[31m\x07\u202egnp.exe\u2066\u2028\x00\r\ud800"
+
+
+def test_control_and_bidirectional_characters_are_spelled_out(tmp_path):
+    path = tmp_path / "r.html"
+    write_report(
+        FITTED["nystrom"],
+        X,
+        path,
+        y=np.array([f"{UNSEEN}{label}" for label in Y], dtype=object),
+        feature_names=[f"{UNSEEN}{i}" for i in range(4)],
+        title=f"Title {UNSEEN}",
+        command=f"sketchmeans fit '{UNSEEN}'\nand more",
+    )
+    page = _Page(path)
+    shown = r"\x1b[31m\x07\u202egnp.exe\u2066\u2028\x00\r\ud800"
+    for text in (f"Title {shown}", f"{shown}0", f"fit '{shown}' and more"):
+        assert text in page.text
+    acting = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202a-\u202e\u2066-\u2069]")
+    assert not acting.search(path.read_text(encoding="utf-8"))
+    pictures = page.pictures()
+    assert any(r"\x1b[31m\x07" in picture for picture in pictures)
+    for picture in pictures:
+        assert not acting.search(picture)
+        ElementTree.fromstring(picture)
 
 
 def test_spreadsheets_see_no_formulas(full):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+
+#: As in `typing`, which takes its time to import: a command that is stopped meanwhile
+#: could only leave a traceback.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
     from sketchmeans.kernels import Kernel
     from sketchmeans.landmarks import Landmarks, select_landmarks
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     )
     from sketchmeans.sources import open_rows
     from sketchmeans.tabular import TableClusterer
+
+    __version__: str
 
 __all__ = [
     "ApproximateSVD",
@@ -40,8 +46,6 @@ __all__ = [
     "save",
     "select_landmarks",
 ]
-
-__version__ = version("sketchmeans")
 
 #: Public names and where they live.  They load on first use, because the import of
 #: scikit-learn takes longer than most commands.
@@ -66,6 +70,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(__name__)
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

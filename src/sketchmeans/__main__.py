@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from sketchmeans.cli import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        from sketchmeans.cli import run_process
+
+        code = run_process()
+    except KeyboardInterrupt:  # before the command line can say so
+        code = 130
+    sys.exit(code)

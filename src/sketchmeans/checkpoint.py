@@ -9,28 +9,32 @@ either the old state or the new one.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import TypeVar
 
-import numpy as np
-
-from sketchmeans.linalg import Array
+from sketchmeans.array_file import read_arrays, write_arrays
+from sketchmeans.identity import Stamp, changed_files
 from sketchmeans.lloyd import Centers, LloydResult, LloydState, Memo
-from sketchmeans.rows import Rows
-from sketchmeans.whole_file import whole_file
+from sketchmeans.lloyd_arrays import (
+    Arrays,
+    Expected,
+    packed_results,
+    packed_state,
+    unpacked_results,
+    unpacked_state,
+)
+from sketchmeans.validation import warn_user
+from sketchmeans.whole_file import check_can_write
 
 #: Version of the file format, and of the stages of a fit: other stages, another number.
-_FORMAT = 3
-#: Rows whose values tell one table from another.
-_PROBE_ROWS = 256
+_FORMAT = "4"
 
-Arrays = dict[str, Array]
+Found = TypeVar("Found")
 
 
 class Checkpoint:
@@ -42,6 +46,11 @@ class Checkpoint:
     every : float, default=120
         Seconds between two states that are saved within a stage.  The end of a stage
         is always saved.
+
+    Attributes
+    ----------
+    failure : str or None
+        Why the last state could not be written; the fit goes on without.
 
     Examples
     --------
@@ -63,29 +72,41 @@ class Checkpoint:
         self.path = Path(path)
         self.every = every
         self.is_stopping = False
+        self.failure: str | None = None
 
     def stop(self) -> None:
         """Have the fit end with a KeyboardInterrupt as soon as its state is saved."""
         self.is_stopping = True
 
-    def open(self, identity: Mapping[str, Any]) -> Record:
-        """Return what is on disk for a fit of this identity, or an empty record."""
-        wanted = {name: str(value) for name, value in identity.items()}
+    def check(self) -> None:
+        """Raise where the file could not be written, before the rows are read."""
+        check_can_write(self.path)
+
+    def open(
+        self, identity: Mapping[str, str], files: Mapping[str, Stamp] | None = None
+    ) -> Record:
+        """Return what is on disk for a fit of this identity, or an empty record.
+
+        `files` are those that the rows are read from.
+        """
+        wanted = {"format": _FORMAT, **identity}
+        stamps = dict(files or {})
         if not self.path.exists():
-            return Record(self, wanted, {})
-        arrays = _read(self.path)
-        found = json.loads(bytes(arrays.pop("identity")).decode())
+            return Record(self, wanted, {}, stamps)
+        found, before, arrays = _read(self.path)
         for name in wanted:
             if found.get(name) != wanted[name]:
+                changes = changed_files(before)
                 raise ValueError(
                     f"checkpoint={str(self.path)!r} is of another fit: {name} is "
-                    f"{wanted[name]} and was {found.get(name)}. Delete the file or "
-                    "give another path."
+                    f"{wanted[name]} and was {found.get(name)}"
+                    f"{f' ({changes})' if changes else ''}. Delete the file or give "
+                    "another path."
                 )
-        return Record(self, wanted, arrays)
+        return Record(self, wanted, arrays, stamps)
 
 
-def as_checkpoint(checkpoint: Any) -> Checkpoint:
+def as_checkpoint(checkpoint: object) -> Checkpoint:
     """Return the checkpoint that a user's argument stands for."""
     if isinstance(checkpoint, Checkpoint):
         return checkpoint
@@ -98,11 +119,16 @@ class Record:
     """The steps of one fit that are done."""
 
     def __init__(
-        self, checkpoint: Checkpoint, identity: dict[str, str], arrays: Arrays
+        self,
+        checkpoint: Checkpoint,
+        identity: dict[str, str],
+        arrays: Arrays,
+        files: dict[str, Stamp],
     ) -> None:
         self._checkpoint = checkpoint
         self._identity = identity
         self._arrays = arrays
+        self._files = files
         self._races = 0
         self._saved = time.monotonic()
 
@@ -116,20 +142,27 @@ class Record:
         return found
 
     def race(
-        self, run: Callable[[Memo], list[LloydResult]], *, labels: bool
+        self,
+        run: Callable[[Memo], list[LloydResult]],
+        start: Centers,
+        n_rows: int,
+        *,
+        labels: bool,
     ) -> list[LloydResult]:
         """Return the results of the next race.
 
-        `labels` says whether they are needed: not those of subsamples.
+        `start` and `n_rows` say what it runs on, `labels` whether these are needed: not
+        those of subsamples.
         """
+        expected = Expected(n_rows, start.coefficients.shape, labels)
         prefix = f"race{self._races}/"
         self._races += 1
         done = self._part(prefix)
         if done:
-            return _unpacked_results(done)
-        results = run(_StageMemo(self, f"within/{prefix}"))
+            return self.unpacked(partial(unpacked_results, expected=expected), done)
+        results = run(_StageMemo(self, f"within/{prefix}", expected))
         self._drop("within/")
-        self._put(prefix, _packed_results(results, labels))
+        self._put(prefix, packed_results(results, labels))
         self.write()
         return results
 
@@ -138,22 +171,58 @@ class Record:
         waited = time.monotonic() - self._saved >= self._checkpoint.every
         if waited or self._checkpoint.is_stopping:
             self._drop("within/")
-            self._put(prefix, _packed_state(state()))
+            self._put(prefix, packed_state(state()))
             self.write()
 
-    def within(self, prefix: str) -> LloydState | None:
+    def within(self, prefix: str, expected: Expected) -> LloydState | None:
         """Return the state within a stage, if there is one."""
         found = self._part(prefix)
-        return _unpacked_state(found) if found else None
+        unpack = partial(unpacked_state, expected=expected)
+        return self.unpacked(unpack, found) if found else None
+
+    def unpacked(self, unpack: Callable[[Arrays], Found], arrays: Arrays) -> Found:
+        """Return what arrays of the file stand for; ValueError if they make no sense.
+
+        The error names the file.
+        """
+        try:
+            return unpack(arrays)
+        except (LookupError, TypeError, ValueError) as error:
+            raise _unreadable(self._checkpoint.path, error) from error
 
     def write(self) -> None:
-        """Put everything on disk, as a whole."""
-        identity = np.frombuffer(json.dumps(self._identity).encode(), np.uint8)
-        with whole_file(self._checkpoint.path) as file:
-            np.savez(file, identity=identity, **self._arrays)  # type: ignore[arg-type]
+        """Put everything on disk, as a whole; a failure is reported, and no error."""
+        path = self._checkpoint.path
+        if changes := changed_files(self._files):
+            raise ValueError(f"Rows have changed while they were read: {changes}.")
+        about = {"identity": self._identity, "files": self._files}
+        try:
+            write_arrays(path, about, self._arrays)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if self._checkpoint.failure is None:
+                warn_user(
+                    f"checkpoint={str(path)!r} could not be written: {reason}. The fit "
+                    "goes on, and tries again after the next stage.",
+                    RuntimeWarning,
+                )
+            self._checkpoint.failure = reason
+        else:
+            self._checkpoint.failure = None
         self._saved = time.monotonic()
         if self._checkpoint.is_stopping:
             raise KeyboardInterrupt
+
+    def finish(self) -> None:
+        """Say once more if the last states are not on disk."""
+        if self._checkpoint.failure is not None:
+            path = self._checkpoint.path
+            state = "holds an earlier state" if path.exists() else "is not there"
+            warn_user(
+                f"The fit is done, but checkpoint={str(path)!r} {state}: "
+                f"{self._checkpoint.failure}.",
+                RuntimeWarning,
+            )
 
     def _part(self, prefix: str) -> Arrays:
         return {
@@ -179,153 +248,33 @@ class _StageMemo:
 
     record: Record
     prefix: str
+    expected: Expected
 
     def resume(self) -> LloydState | None:
-        return self.record.within(self.prefix)
+        return self.record.within(self.prefix, self.expected)
 
     def save(self, state: Callable[[], LloydState]) -> None:
         self.record.save_within(self.prefix, state)
 
 
-def identity_of(estimator: Any, rows: Rows) -> dict[str, str]:
-    """Return what makes a fit this one: its parameters and its rows.
-
-    Threads and memory change no result.
-    """
-    params = estimator.get_params(deep=False)
-    for name in ("n_jobs", "verbose", "max_memory"):
-        params.pop(name, None)
-    return {
-        "format": str(_FORMAT),
-        "estimator": type(estimator).__name__,
-        **{name: _described(value) for name, value in params.items()},
-        "X.shape": str((len(rows), rows.n_features)),
-        "the rows' digest": _table_digest(rows),
-    }
+def _unreadable(path: Path, error: Exception) -> ValueError:
+    reason = str(error).rstrip(".") or type(error).__name__
+    return ValueError(
+        f"checkpoint={str(path)!r} cannot be read: {reason}. Delete the file or give "
+        "another path."
+    )
 
 
-def _described(value: Any) -> str:
-    """Return a text that differs for other values of a parameter."""
-    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
-        array = np.ascontiguousarray(value)
-        digest = hashlib.sha256(array.tobytes()).hexdigest()[:16]
-        return f"an array of shape {array.shape} and digest {digest}"
-    return repr(value)
-
-
-def _table_digest(rows: Rows) -> str:
-    n = len(rows)
-    digest = hashlib.sha256(str(rows.dtype).encode())
-    numbers = np.unique(np.linspace(0, n - 1, min(n, _PROBE_ROWS)).astype(np.intp))
-    probe = rows.take(numbers)
-    dense = probe.toarray() if rows.is_sparse else np.asarray(probe)
-    digest.update(np.ascontiguousarray(dense).tobytes())
-    if rows.weights is not None:
-        digest.update(np.ascontiguousarray(rows.weights).tobytes())
-    return digest.hexdigest()[:16]
-
-
-def _read(path: Path) -> Arrays:
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Stamp], Arrays]:
+    """Return the identity, the files and the arrays of a checkpoint."""
     try:
-        with path.open("rb") as file:
-            arrays = _unpacked(file)
-    except Exception as error:
-        raise ValueError(
-            f"checkpoint={str(path)!r} cannot be read: {error}. Delete the file or "
-            "give another path."
-        ) from error
-    if "identity" not in arrays:
+        about, arrays = read_arrays(path)
+    except ValueError as error:
+        raise _unreadable(path, error) from error
+    identity, files = about.get("identity"), about.get("files")
+    if not isinstance(identity, dict) or not isinstance(files, dict):
         raise ValueError(
             f"checkpoint={str(path)!r} is no checkpoint: give the path of one, or of a "
             "file that is not there yet."
         )
-    return arrays
-
-
-def _unpacked(file: IO[bytes]) -> Arrays:
-    """Return the arrays of an archive; none of a file that is no archive."""
-    if file.read(2) != b"PK":  # NumPy would take it for pickled objects
-        return {}
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
-
-
-# --- results and states as arrays -----------------------------------------------------
-
-
-def _packed_centers(centers: Centers) -> Arrays:
-    return {
-        "coefficients": centers.coefficients,
-        "squared_norms": centers.squared_norms,
-        "means": centers.means,
-    }
-
-
-def _unpacked_centers(arrays: Arrays, prefix: str = "") -> Centers:
-    return Centers(
-        arrays[f"{prefix}coefficients"],
-        arrays[f"{prefix}squared_norms"],
-        arrays[f"{prefix}means"],
-    )
-
-
-def _packed_results(results: list[LloydResult], labels: bool) -> Arrays:
-    arrays: Arrays = {}
-    for i, result in enumerate(results):
-        found = {
-            **_packed_centers(result.centers),
-            "cost": np.array(result.cost),
-            "counts": result.counts,
-            "cost_path": np.array(result.cost_path),
-            "flags": np.array([result.converged, result.stopped]),
-            "labels": result.labels if labels else np.empty(0, np.int32),
-        }
-        arrays |= {f"{i}/{name}": value for name, value in found.items()}
-    return arrays
-
-
-def _unpacked_results(arrays: Arrays) -> list[LloydResult]:
-    results = []
-    for i in range(sum(name.endswith("/cost") for name in arrays)):
-        prefix = f"{i}/"
-        converged, stopped = arrays[f"{prefix}flags"].tolist()
-        results.append(
-            LloydResult(
-                arrays[f"{prefix}labels"],
-                _unpacked_centers(arrays, prefix),
-                float(arrays[f"{prefix}cost"]),
-                arrays[f"{prefix}counts"],
-                arrays[f"{prefix}cost_path"].tolist(),
-                converged,
-                stopped,
-            )
-        )
-    return results
-
-
-def _packed_state(state: LloydState) -> Arrays:
-    return {
-        **_packed_results(state.results, labels=True),
-        **{f"next/{n}": v for n, v in _packed_centers(state.centers).items()},
-        **{f"engine/{name}": value for name, value in state.engine.items()},
-        "iteration": np.array(state.iteration),
-        "active": state.active,
-        "empty_before": state.empty_before,
-    }
-
-
-def _unpacked_state(arrays: Arrays) -> LloydState:
-    engine = {
-        name.removeprefix("engine/"): value
-        for name, value in arrays.items()
-        if name.startswith("engine/")
-    }
-    return LloydState(
-        int(arrays["iteration"]),
-        _unpacked_results(arrays),
-        arrays["active"],
-        _unpacked_centers(arrays, "next/"),
-        arrays["empty_before"],
-        engine,
-    )
+    return identity, files, arrays

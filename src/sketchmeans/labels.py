@@ -9,21 +9,27 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.linalg import Array
-from sketchmeans.whole_file import whole_file
+from sketchmeans.whole_file import check_can_write, whole_file
 
 
-def check_labels_path(labels_out: Any) -> None:
-    """Raise where labels could not be written, before hours of work are lost."""
+def check_labels_path(labels_out: Any, n_rows: int = 0) -> None:
+    """Raise where labels could not be written, before hours of work are lost.
+
+    `n_rows` is their number, where it is known.
+    """
     if labels_out is None:
         return
-    if isinstance(labels_out, str | os.PathLike):
-        path = Path(labels_out)
-        folder = path.parent
-        if path.suffix == ".npy" and not path.is_dir() and os.access(folder, os.W_OK):
+    reason = ""
+    if isinstance(labels_out, str | os.PathLike) and Path(labels_out).suffix == ".npy":
+        try:
+            check_can_write(labels_out, n_rows * np.dtype(np.int32).itemsize)
+        except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+            reason = f": {getattr(error, 'strerror', None) or error}"
+        else:
             return
     raise ValueError(
         f"labels_out={labels_out!r} should be the path of a .npy file in a folder that "
-        "exists and can be written to."
+        f"exists and can be written to{reason}."
     )
 
 

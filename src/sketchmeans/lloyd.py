@@ -195,11 +195,17 @@ class Recorder(Protocol):
     """Keeps what a fit has done, so that it can resume."""
 
     def race(
-        self, run: Callable[[Memo], list[LloydResult]], *, labels: bool
+        self,
+        run: Callable[[Memo], list[LloydResult]],
+        start: Centers,
+        n_rows: int,
+        *,
+        labels: bool,
     ) -> list[LloydResult]:
         """Return the results of the next loop, without running it if they are kept.
 
-        `labels` says whether the labels are needed.
+        It starts at `start` and goes over `n_rows` rows; `labels` says whether the
+        labels are needed.
         """
         ...
 

@@ -254,7 +254,9 @@ def race(
         )
         if schedule.recorder is None:
             return run()
-        return schedule.recorder.race(lambda memo: run(memo=memo), labels=whole)
+        return schedule.recorder.race(
+            lambda memo: run(memo=memo), centers, len(engine.rows), labels=whole
+        )
 
 
 def _half(results: list[LloydResult]) -> int:

@@ -18,6 +18,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.cluster.base import Clusterer, FitOnly
+from sketchmeans.cluster.resume import check_checkpoint
 from sketchmeans.linalg import Array
 from sketchmeans.memory import memory_budget
 from sketchmeans.parallel import Workers
@@ -230,6 +231,7 @@ class TableClusterer(
                 f"checkpoint={where!r} should be None: "
                 f"{type(self.estimator).__name__} has no checkpoints."
             )
+        check_checkpoint(self.estimator, checkpoint)
 
     def _store(
         self, columns: list[Column], are_names: bool, preparation: Preparation

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from collections.abc import Sequence
+
+#: The exit code of a command that Ctrl-C stopped.
+_STOPPED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,19 +22,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     code : int
-        0 done, 1 bad data, 2 bad usage, 130 stopped by Ctrl-C.
+        0 done, 1 bad data, 2 bad usage, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
     try:
-        import rich  # noqa: F401 - both are there, or the reason is said
-        import typer  # noqa: F401
-    except ImportError:
-        import sys
-
-        print(
-            "The command line needs typer and rich: pip install sketchmeans[cli]",
-            file=sys.stderr,
-        )
-        return 1
-    from sketchmeans.cli.run import run
-
+        try:
+            import rich  # noqa: F401 - both are there, or the reason is said
+            import typer  # noqa: F401
+        except ImportError:
+            print(
+                "The command line needs typer and rich: pip install sketchmeans[cli]",
+                file=sys.stderr,
+            )
+            return 1
+        from sketchmeans.cli.run import run
+    except KeyboardInterrupt:  # while modules are imported
+        print("Stopped. Nothing was written.", file=sys.stderr)
+        return _STOPPED
     return run(arguments)
+
+
+def run_process() -> int:
+    """Run the command of this process, which ends with it: return its exit code."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started the process
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - to the end
+    code = main()
+    # From here on a signal ends the process, without a word.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # nobody reads it, or its disk is full
+            from sketchmeans.cli.run import discard
+
+            discard(stream)
+            code = code or 1
+    return code

@@ -12,7 +12,8 @@ from sketchmeans.cli.screen import Screen, current
 app = typer.Typer(
     name="sketchmeans",
     help="Cluster tables of any size: k-means and kernel k-means through sketches.",
-    epilog="Exit codes: 0 done, 1 bad data, 2 bad usage, 130 stopped by Ctrl-C.",
+    epilog="Exit codes: 0 done, 1 bad data, 2 bad usage, 130 stopped by Ctrl-C, 143 by "
+    "SIGTERM.",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

@@ -11,7 +11,7 @@ import typer
 
 from sketchmeans.cli.bars import watched
 from sketchmeans.cli.data import Reading, built_estimator, readable, table_clusterer
-from sketchmeans.cli.output import check_apart, check_can_write
+from sketchmeans.cli.output import check_apart, check_report
 from sketchmeans.cli.report import known_classes, written_report
 from sketchmeans.cli.screen import Screen
 from sketchmeans.cli.stages import stages
@@ -34,7 +34,7 @@ def run(
         raise typer.BadParameter(
             f"--gamma means nothing to --kernel {params['kernel']}; leave it out."
         )
-    check_can_write("--report", report, (".html",))
+    check_report("--report", report)
     check_apart({"--report": report}, [data])
     chosen = {name: value for name, value in params.items() if value is not None}
     with readable(data, screen, reading) as table, screen.warnings():

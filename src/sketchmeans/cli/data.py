@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sketchmeans.cli.screen import Screen
+from sketchmeans.cli.standard_input import copied
 
 if TYPE_CHECKING:
     from sketchmeans.preparation import Table
@@ -59,11 +57,8 @@ def readable(data: str, screen: Screen, reading: Reading) -> Iterator[Table]:
     if data != STREAM:
         yield reading.table(data)
         return
-    with tempfile.TemporaryDirectory(prefix="sketchmeans-") as folder:
-        path = os.path.join(folder, "standard-input.csv")
+    with copied(sys.stdin.buffer) as path:
         screen.called[path] = STREAM_NAME
-        with open(path, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
         yield reading.table(path)
 
 

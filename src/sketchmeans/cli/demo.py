@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from sketchmeans.cli.bars import duration
+from sketchmeans.cli.output import check_can_write
 from sketchmeans.cli.screen import Screen
 
 PICTURE, REPORT = "sketchmeans-demo.png", "sketchmeans-demo.html"
@@ -21,6 +22,8 @@ def run(screen: Screen, out: str) -> None:
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"--out {out} should be a folder.")
     folder.mkdir(parents=True, exist_ok=True)
+    for name in (PICTURE, REPORT):
+        check_can_write("--out", str(folder / name))
     results = []
     for make in (rings, digits, arms):
         with screen.working(f"Clustering: {make.__name__}"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from inspect import signature
 from typing import Any
@@ -19,6 +19,7 @@ from sketchmeans.cli.output import (
     check_apart,
     check_can_write,
     check_labels,
+    check_report,
     write_labels,
 )
 from sketchmeans.cli.report import known_classes, written_report
@@ -38,7 +39,7 @@ class Outputs:
         """Raise where one of them could not be written, or would replace another."""
         check_can_write("--model", self.model)
         check_labels("--labels", self.labels)
-        check_can_write("--report", self.report, (".html",))
+        check_report("--report", self.report)
         check_can_write("--checkpoint", self.checkpoint)
         files = {f"--{field.name}": getattr(self, field.name) for field in fields(self)}
         check_apart(files, [data])
@@ -74,25 +75,52 @@ def run(
             model.fit(table, checkpoint=checkpoint)
         seconds = time.perf_counter() - start
         classes = known_classes(model, table)
-        if outputs.model is not None:
-            from sketchmeans import save
-
-            save(model, outputs.model)
-            screen.written.append(outputs.model)
-        if outputs.labels is not None:
-            write_labels(model.labels_, outputs.labels)
-            screen.written.append(outputs.labels)
-        if outputs.report is not None:
-            written_report(screen, model, table, outputs.report, classes=classes)
+        failures = _write(screen, model, table, outputs, classes)
     found = _found(model, seconds, classes)
     _say(screen, model, found)
-    if outputs.files:
-        screen.say(f"\nWrote {', '.join(outputs.files)}.")
-    elif outputs.labels is None:
+    written = [file for file in outputs.files if file not in failures]
+    if written:
+        screen.say(f"\nWrote {', '.join(written)}.")
+    elif outputs.labels is None and not failures:
         screen.say(
             "\nNothing was written: --model, --labels and --report say what to keep."
         )
-    screen.json({**found, "files": outputs.files})
+    screen.json({**found, "files": written})
+    if failures:
+        reasons = "; ".join(f"{file}: {reason}" for file, reason in failures.items())
+        raise OSError(f"{reasons}.")
+
+
+def _write(
+    screen: Screen, model: Any, table: Any, outputs: Outputs, classes: Any
+) -> dict[str, str]:
+    """Write what was asked for; return the files that could not be, with the reason.
+
+    One that fails does not keep the others from being written.
+    """
+    from sketchmeans import save
+
+    writers: dict[str | None, Callable[[str], Any]] = {
+        outputs.model: lambda file: save(model, file),
+        outputs.labels: lambda file: write_labels(model.labels_, file),
+        outputs.report: lambda file: written_report(
+            screen, model, table, file, classes=classes
+        ),
+    }
+    failures = {}
+    for file, write in writers.items():
+        if file is None:
+            continue
+        try:
+            write(file)
+        except BrokenPipeError:  # of labels that go to standard output
+            raise
+        except (OSError, ValueError, MemoryError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            failures[file] = reason.rstrip(".")
+        else:
+            screen.written.append(file)
+    return failures
 
 
 def command_line() -> str:

@@ -29,7 +29,7 @@ def run(screen: Screen, file: str, reading: Reading) -> None:
     from sketchmeans.sources import FORMATS
 
     is_table = file == STREAM or Path(file).suffix.lower() in FORMATS
-    if is_table or os.path.isdir(file) or not os.path.exists(file):
+    if is_table or os.path.isdir(file) or not os.path.lexists(file):
         with readable(file, screen, reading) as table:
             _table(screen, table, STREAM_NAME if file == STREAM else file)
     else:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from glob import glob
+from os.path import realpath
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,28 +25,36 @@ def check_can_write(
     """Raise where a file could not be written, before hours of work are lost."""
     if path is None or (path == STREAM and ".csv" in suffixes):
         return
-    folder = Path(path).parent
-    if Path(path).is_dir():
+    from sketchmeans.whole_file import check_can_write as check_file
+
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
         raise typer.BadParameter(f"{option} {path} is a folder; it should be a file.")
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise typer.BadParameter(f"{option} {path}: there is no folder {folder}.")
     if not os.access(folder, os.W_OK):
         raise typer.BadParameter(f"{option} {path}: {folder} cannot be written to.")
-    if Path(path).exists() and not Path(path).is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         raise typer.BadParameter(f"{option} {path} is no ordinary file.")
     if suffixes and Path(path).suffix.lower() not in suffixes:
         *others, last = suffixes
         known = f"{', '.join(others)} or {last}" if others else last
         raise typer.BadParameter(f"{option} {path} should end in {known}.")
+    try:
+        check_file(path)
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        reason = getattr(error, "strerror", None) or error
+        raise typer.BadParameter(f"{option} {path}: {reason}.") from error
 
 
 def check_apart(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> None:
     """Raise where a file would replace another one that the command needs or leaves."""
-    names = {Path(file).resolve(): "a file that is read" for file in _expanded(inputs)}
+    # Not `Path.resolve`, which fails where links go round in circles.
+    names = {realpath(file): "a file that is read" for file in _expanded(inputs)}
     for option, path in outputs.items():
         if path is None or path == STREAM:
             continue
-        place = Path(path).resolve()
+        place = realpath(path)
         if place in names:
             raise typer.BadParameter(f"{option} {path} is also {names[place]}.")
         names[place] = f"the file of {option}"
@@ -70,6 +79,13 @@ def check_labels(option: str, path: str | None) -> None:
                 f"{option} {path} is written through pyarrow, which is not installed: "
                 "pip install sketchmeans[files]"
             ) from None
+
+
+def check_report(option: str, path: str | None) -> None:
+    """Raise where a report could not be drawn or written."""
+    check_can_write(option, path, (".html",))
+    if path is not None:
+        import sketchmeans.report  # noqa: F401 - says what is not installed
 
 
 def write_labels(labels: Any, path: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from sketchmeans.cli.data import Reading, loaded, model_and_rows, readable
-from sketchmeans.cli.output import check_apart, check_can_write
+from sketchmeans.cli.output import check_apart, check_report
 from sketchmeans.cli.screen import Screen
 from sketchmeans.cli.stages import WatchedTable, stages
 from sketchmeans.preparation import Table
@@ -27,7 +27,7 @@ def run(
     reading: Reading,
 ) -> None:
     """Write a report of a saved model."""
-    check_can_write("--out", out, (".html",))
+    check_report("--out", out)
     check_apart({"--out": out}, [model, data])
     shape = _shape(image_shape)
     fitted = loaded(model)

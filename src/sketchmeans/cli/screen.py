@@ -9,13 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sketchmeans.cli.wording import harmless, harmless_json, in_options, one_line
+from sketchmeans.cli.wording import in_options
+from sketchmeans.visible_text import harmless, harmless_json, one_line
+
+if TYPE_CHECKING:
+    from sketchmeans.checkpoint import Checkpoint
 
 
 class Screen:
@@ -55,8 +59,8 @@ class Screen:
         self._is_silent = as_json or (quiet and not answers)
         #: What files are called that the user did not name.
         self.called: dict[str, str] = {}
-        #: A file that holds what is done if the command is stopped.
-        self.checkpoint: str | None = None
+        #: What holds the work that is done if the command is stopped.
+        self.checkpoint: Checkpoint | None = None
         #: Files that are there, whatever happens next.
         self.written: list[str] = []
 

@@ -17,7 +17,13 @@ from sketchmeans.blocks import BlockEngine, new_engine
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.cluster.need import fit_need, thread_need
 from sketchmeans.cluster.remote import check_no_reducer, check_possible
-from sketchmeans.cluster.resume import opened_record, remembered, seed_of
+from sketchmeans.cluster.resume import (
+    check_checkpoint,
+    finish_record,
+    opened_record,
+    remembered,
+    seed_of,
+)
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.labels import check_labels_path, written_labels
 from sketchmeans.landmarks import (
@@ -271,17 +277,21 @@ class NystromKMeans(KernelClusterer):
         checkpoint : str, PathLike or Checkpoint, optional
             A file in which the fit leaves what it has done, after each stage and every
             two minutes.  The same call resumes from it and ends with the same labels
-            as an undisturbed fit; a file of another fit is refused.  It stays when the
-            fit is done.
+            as an undisturbed fit; a file of another fit is refused, after a pass over
+            all rows that compares a digest of them.  Parameters that are code cannot be
+            compared and are refused.  If the file cannot be written, a warning says so
+            and the fit goes on.  It stays when the fit is done.
         labels_out : str or PathLike, optional
             A .npy file for the labels, which replaces one of that name when the fit is
             done; ``labels_`` is then a read-only memory map of it.
         """
         check_possible(self, X, checkpoint, labels_out)
         check_labels_path(labels_out)
+        check_checkpoint(self, checkpoint)
         self._check_params()
         with Workers(self.n_jobs) as workers:
             original = self._training_rows(X, sample_weight, workers)
+            check_labels_path(labels_out, len(original))
             original.settle(memory_budget(self.max_memory))
             record = opened_record(self, checkpoint, original)
             generator = as_generator(seed_of(self, record))
@@ -317,6 +327,7 @@ class NystromKMeans(KernelClusterer):
                 space, engine, result, is_sound = found(rows.in_float64(), landmarks)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
+        finish_record(record)
         self._warn_of_rounding(result, is_sound)
         for name in ("_inverse", "_masses"):  # of batches
             self.__dict__.pop(name, None)

@@ -96,6 +96,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     are finite, and that the parts fit one another.  `predict`, `transform` and `cost`
     give the same bits as before `save`.
 
+    Files of earlier versions are read, too: a parameter that they do not have takes its
+    default.  One of a later version is read if it holds nothing that is unknown here.
+
     Parameters
     ----------
     path : str or PathLike
@@ -108,7 +111,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        Where the file is no model, damaged, inconsistent, or of a newer version.
+        Where the file is no model, damaged, inconsistent, or holds what only a newer
+        version knows.
 
     See Also
     --------
@@ -117,11 +121,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     if not Path(path).is_file() and Path(path).exists():
         raise ModelFileError(f"{os.fspath(path)!r} should be a file.")
     try:
-        schema, tensors = read_model(path)
+        version, schema, tensors = read_model(path)
         root = parsed_json(schema)
         if not isinstance(root, dict) or set(root) != {"written_by", "model"}:
             raise ValueError("its schema should have the keys 'written_by', 'model'")
-        return Unpacker(REGISTRY, tensors).model(root["model"])
+        return Unpacker(REGISTRY, tensors, version).model(root["model"])
     except RecursionError as error:
         raise _unloadable(path, "its JSON is nested too deeply") from error
     except (ArithmeticError, LookupError, SafetensorError) as error:

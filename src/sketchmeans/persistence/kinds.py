@@ -17,6 +17,7 @@ from scipy import sparse
 
 #: Sizes of the named dimensions that are known so far.
 Sizes = dict[str, int]
+_MOST_SIZE = 2**62
 #: A name, or None for any size.
 Dims = tuple[str | None, ...]
 
@@ -82,6 +83,8 @@ class Size:
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         Integer(1).check(value, where, sizes)
+        if value > _MOST_SIZE:
+            raise ValueError(f"{where}={value} should be the size of an array")
         _bind(self.dim, int(value), where, sizes)
 
 
@@ -170,6 +173,8 @@ class Columns:
         sorts = {type(column) for column in value} if isinstance(value, list) else set()
         if sorts not in ({str}, {int}):
             raise ValueError(f"{where}={value!r} should be a list of names or numbers")
+        if len(set(value)) < len(value):
+            raise ValueError(f"{where}={value!r} should not name a column twice")
         _bind(self.dim, len(value), where, sizes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 from sketchmeans.persistence.kinds import Kind, Maybe, Record, Sizes
@@ -81,3 +81,14 @@ def parameter_names(cls: type[Any]) -> list[str]:
     if cls.__init__ is object.__init__:  # it has none
         return []
     return [name for name in signature(cls.__init__).parameters if name != "self"]
+
+
+def required_names(cls: type[Any]) -> set[str]:
+    """Return the parameters of a constructor that have no default."""
+    if cls.__init__ is object.__init__:
+        return set()
+    return {
+        name
+        for name, parameter in signature(cls.__init__).parameters.items()
+        if name != "self" and parameter.default is Parameter.empty
+    }

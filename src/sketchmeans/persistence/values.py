@@ -8,7 +8,7 @@ is looked up by a name other than those in the registry.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from scipy import sparse
 
 from sketchmeans.linalg import Array
 from sketchmeans.persistence.container import Tensors, storable_type
-from sketchmeans.persistence.specs import Registry, Spec
+from sketchmeans.persistence.history import VERSION, Version, upgraded, version_text
+from sketchmeans.persistence.specs import Registry, Spec, required_names
 
 Json = Any
 
@@ -148,11 +149,22 @@ class Packer:
 
 
 class Unpacker:
-    """Turns JSON and tensors into a model that is checked all over."""
+    """Turns JSON and tensors into a model that is checked all over.
 
-    def __init__(self, registry: Registry, tensors: Tensors) -> None:
+    Parameters
+    ----------
+    registry : Registry
+    tensors : dict of ndarray
+    version : tuple of int
+        That of the file.
+    """
+
+    def __init__(
+        self, registry: Registry, tensors: Tensors, version: Version = VERSION
+    ) -> None:
         self._registry = registry
         self._tensors = tensors
+        self._version = version
         self._unused = set(tensors)
 
     def model(self, node: Json) -> Any:
@@ -197,41 +209,63 @@ class Unpacker:
         fitted = fitted and bool(spec.fitted)
         keys = {"object": str, "params": dict} | ({"fitted": dict} if fitted else {})
         _check_keys(node, keys, where or "the model")
-        if set(node["params"]) != set(spec.params):
-            odd = sorted(set(node["params"]) ^ set(spec.params))
-            raise ValueError(f"{where}params should not lack or add {odd}")
+        params, attributes = upgraded(
+            node["object"], node["params"], node.get("fitted"), self._version
+        )
+        self._check_names(f"{where}params", params, spec.params)
+        if lacking := sorted(required_names(spec.cls) - set(params)):
+            raise ValueError(f"{where}params should not lack {lacking}")
+        # Those that an older file does not have take their defaults.
         model = spec.cls(
             **{
                 name: self.value(value, f"{where}params.{name}")
-                for name, value in node["params"].items()
+                for name, value in params.items()
             }
         )
         spec.check_params(model, f"{where}params.")
-        if fitted:
-            unknown = sorted(set(node["fitted"]) - set(spec.fitted))
-            if unknown:
-                raise ValueError(f"{where}fitted should not have {unknown}")
-            for name, value in node["fitted"].items():
+        if attributes is not None:
+            self._check_names(f"{where}fitted", attributes, spec.fitted)
+            for name, value in attributes.items():
                 setattr(model, name, self.value(value, f"{where}{name}", fitted=True))
             spec.check_fitted(model, where)
             spec.restore(model)
         return model
 
+    def _check_names(
+        self, where: str, names: Collection[str], known: Collection[str]
+    ) -> None:
+        unknown = sorted(set(names) - set(known))
+        if unknown:
+            raise ValueError(f"{where} should not have {unknown}{self._hint()}")
+
+    def _hint(self) -> str:
+        """Return what to do about something unknown in a file of a later version."""
+        if self._version <= VERSION:
+            return ""
+        return (
+            ", which only a newer sketchmeans knows: the file is of format "
+            f"{version_text(self._version)}, and this version knows formats up to "
+            f"{version_text(VERSION)}. Upgrade sketchmeans"
+        )
+
     def _spec(self, node: Json, where: str) -> Spec:
         name = node.get("object") if isinstance(node, dict) else None
         spec = self._registry.specs.get(name) if isinstance(name, str) else None
         if spec is None:
+            known = self._hint() or f" should be one of {sorted(self._registry.specs)}"
             raise ValueError(
-                f"{where.rstrip('.') or 'the model'} of class {name!r} should be one "
-                f"of {sorted(self._registry.specs)}"
+                f"{where.rstrip('.') or 'the model'} of class {name!r}{known}"
             )
         return spec
 
     def _record(self, node: Json, where: str, fitted: bool) -> Any:
         _check_keys(node, {"record": str, "fields": dict}, where)
         record = self._registry.records.get(node["record"])
-        if record is None or set(node["fields"]) != set(record.fields):
-            raise ValueError(f"{where} should be a known record with all its fields")
+        if record is None or required_names(record.cls) - set(node["fields"]):
+            raise ValueError(
+                f"{where} should be a known record with all its fields{self._hint()}"
+            )
+        self._check_names(where, node["fields"], record.fields)
         return record.cls(
             **{
                 name: self.value(value, f"{where}.{name}", fitted=fitted)

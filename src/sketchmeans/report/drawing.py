@@ -11,6 +11,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from sketchmeans.report.themes import LIGHT, Theme
+from sketchmeans.visible_text import one_line
 
 #: Longest name of a feature or a class.
 _NAME_LENGTH = 18
@@ -100,6 +101,7 @@ def draw_heat(
     one_sided: bool = False,
 ) -> None:
     """Draw a table of numbers in colours, with the numbers where there is room."""
+    columns = [_shortened(one_line(name)) for name in columns]
     ends = (
         [theme.middle, theme.accent]
         if one_sided
@@ -126,7 +128,7 @@ def draw_heat(
     ax.set_yticks(range(len(rows)), rows, fontsize=9 if len(rows) <= 16 else 6)
     ax.set_xticks(
         range(len(columns)),
-        [_shortened(name) for name in columns],
+        columns,
         parse_math=False,  # a dollar is a dollar
         rotation=40 if max(map(len, columns), default=0) > 3 else 0,
         ha="right" if max(map(len, columns), default=0) > 3 else "center",

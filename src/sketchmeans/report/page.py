@@ -21,6 +21,7 @@ from sketchmeans.report import pictures, words
 from sketchmeans.report.cards import cluster_cards, cluster_downloads
 from sketchmeans.report.figures import Picture
 from sketchmeans.report.themes import DARK, LIGHT
+from sketchmeans.visible_text import harmless, one_line
 
 #: Cards that are open from the start.
 _OPEN_CARDS = 24
@@ -75,6 +76,7 @@ def rendered(found: Findings) -> str:
     environment = Environment(
         loader=PackageLoader("sketchmeans.report"),
         autoescape=True,  # names and classes come from the data
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -216,7 +218,13 @@ def _versions() -> list[tuple[str, str]]:
 
 def _breakable(name: str) -> Markup:
     """Return a name that may be broken where its words end."""
-    return Markup("<wbr>").join(re.split(r"(?<=[_/.:-])", name))
+    return Markup("<wbr>").join(re.split(r"(?<=[_/.:-])", one_line(name)))
+
+
+def _visible(value: Any) -> Any:
+    """Return what goes to the page, with control codes spelled out; markup as it is."""
+    is_text = type(value) is str and not value.startswith("data:")
+    return harmless(value) if is_text else value
 
 
 def _shortened(text: str) -> str:

@@ -45,7 +45,9 @@ def csv_download(
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow([_cell(value) for value in header])
     writer.writerows([_cell(value) for value in row] for row in rows)
-    data = base64.b64encode(buffer.getvalue().encode()).decode()
+    # A name may hold half of a surrogate pair, which no file can.
+    text = buffer.getvalue().encode(errors="replace")
+    data = base64.b64encode(text).decode()
     return Download(name, f"data:text/csv;charset=utf-8;base64,{data}")
 
 

@@ -24,7 +24,7 @@ from sketchmeans.diagnostics.fitted import check_model, has_given_kernel
 from sketchmeans.report.page import Findings, rendered
 from sketchmeans.sources import Source
 from sketchmeans.validation import as_generator, check_integer, check_option, validated
-from sketchmeans.whole_file import whole_file
+from sketchmeans.whole_file import check_can_write, whole_file
 
 #: Rows of the map.
 SAMPLE_SIZE = 2_000
@@ -198,13 +198,17 @@ def _certificate(
 
 def _checked_path(path: Any) -> Path:
     """Raise where the file could not be written, before the work is done."""
+    reason = ""
     if isinstance(path, str | os.PathLike):
-        target = Path(path)
-        if not target.is_dir() and os.access(target.parent, os.W_OK):
-            return target
+        try:
+            check_can_write(path)
+        except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+            reason = f": {getattr(error, 'strerror', None) or error}"
+        else:
+            return Path(path)
     raise ValueError(
         f"path={path!r} should be the path of a file in a folder that exists and can "
-        "be written to."
+        f"be written to{reason}."
     )
 
 

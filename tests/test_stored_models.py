@@ -1,0 +1,43 @@
+"""Files of earlier releases load, and their models answer as they did."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import sketchmeans
+from tests.stored_models import FOLDER, TABLES, answers
+
+FILES = sorted(FOLDER.glob("*/*.skm"))
+#: By the type of the features: squared distances are differences of kernel values, so
+#: half of the digits are those of the processor.
+TOLERANCE = {"float32": 1e-3, "float64": 1e-6}
+
+
+@cache
+def arrays(path):
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def test_there_are_files_of_the_first_release():
+    assert sum(file.parent.name == "0.1.0" for file in FILES) >= 45
+    total = sum(file.stat().st_size for file in FOLDER.rglob("*.*") if file.is_file())
+    assert total < 300_000 * len({file.parent for file in FILES})
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}-{f.stem}")
+def test_a_stored_model_answers_as_it_did(file):
+    model = sketchmeans.load(file)
+    expected = arrays(file.parent / "expected.npz")
+    kind = str(expected[f"{file.stem}/table"])
+    found = answers(model, TABLES[kind](arrays(file.parent / "tables.npz")))
+    assert found
+    for method, values in found.items():
+        before = expected[f"{file.stem}/{method}"]
+        assert values.dtype == before.dtype
+        if method == "predict":
+            np.testing.assert_array_equal(values, before)
+        else:
+            limit = TOLERANCE[before.dtype.name]
+            np.testing.assert_allclose(values, before, rtol=limit, atol=limit)
