@@ -209,6 +209,7 @@ def rescued(
         max_iter=schedule.max_iter,
         tol=schedule.tol,
         max_passes=_RESCUE_PASSES + len(result.counts),
+        only_sure=True,
     )
 
 

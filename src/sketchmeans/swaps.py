@@ -56,6 +56,7 @@ def improve(
     max_iter: int,
     tol: float,
     max_passes: int,
+    only_sure: bool = False,
 ) -> LloydResult:
     """Return a result that a few swaps do not improve.
 
@@ -72,6 +73,8 @@ def improve(
         Of Lloyd's algorithm.
     max_passes : int
         Passes of single restarts after which no trial is begun.
+    only_sure : bool, default=False
+        Try only swaps that lower the cost at once, before any pass.
     """
     k = len(result.counts)
     if k == 1 or result.stopped:
@@ -82,9 +85,12 @@ def improve(
         mass = near.first if weights is None else weights * near.first
         if not np.count_nonzero(mass) > 1:
             break
-        removed, rows = choose_swaps(near, mass, weights, k, distances_to, rng)
-        if not len(rows):
-            break
+        removed, rows, costs = choose_swaps(near, weights, k, distances_to, rng)
+        if only_sure:
+            sure = costs < mass.sum()
+            removed, rows = removed[sure], rows[sure]
+            if not len(rows):
+                break
         centers = engine.replace_centers(result.centers, removed, rows)
         passes = min(_PASSES, max_iter)
         found = lloyd(engine, centers, max_iter=passes, tol=tol, weights=weights)
@@ -104,21 +110,21 @@ def improve(
 
 def choose_swaps(
     near: TwoNearest,
-    mass: Array,
     weights: Array | None,
     k: int,
     distances_to: Callable[[Array], Array],
     rng: np.random.Generator,
-) -> tuple[Array, Array]:
-    """Return the centres and rows of the most promising swaps.
+) -> tuple[Array, Array, Array]:
+    """Return centres and rows of the most promising swaps, and the costs after them.
 
     Rows are drawn in proportion to what they cost.  A row that loses its centre falls
     back on the second, or on the new one.
     """
+    ones = np.ones(len(near.first)) if weights is None else weights
+    mass = ones * near.first
     edges = np.cumsum(mass)
     drawn = np.searchsorted(edges, rng.random(_CANDIDATES) * edges[-1], side="right")
     rows = np.unique(np.minimum(drawn, np.flatnonzero(mass)[-1]))
-    ones = np.ones(len(mass)) if weights is None else weights
     costs, removed = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
     for i, distances in enumerate(distances_to(rows).T):
         kept = np.minimum(near.first, distances)
@@ -127,4 +133,4 @@ def choose_swaps(
         removed[i] = losses.argmin()
         costs[i] = ones @ kept + losses[removed[i]]
     best = np.argsort(costs, kind="stable")[:_SWAPS]
-    return removed[best], rows[best]
+    return removed[best], rows[best], costs[best]

@@ -33,6 +33,7 @@ from sketchmeans.landmarks import (
     grown,
     is_selector,
     read_landmarks,
+    successive_draws,
 )
 from sketchmeans.linalg import check_no_overflow
 from sketchmeans.lloyd import Centers, LloydResult
@@ -498,7 +499,8 @@ class NystromKMeans(KernelClusterer):
             nonlocal path
             if not rows.is_sparse and kernel.features(rows.block(0, 1)) is not None:
                 # More landmarks than features span no more.
-                return min(len(rows), max(2 * rows.n_features, 10 * self.n_clusters))
+                wanted = max(2 * rows.n_features, 10 * self.n_clusters)
+                return len(successive_draws(rows, min(len(rows), wanted), growth_rng))
             budget = memory_budget(self.max_memory)
             path = grown(rows, kernel, self.n_clusters, growth_rng, budget)
             return path.chosen

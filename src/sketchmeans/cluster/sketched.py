@@ -25,7 +25,7 @@ from sketchmeans.progressive import (
     rescued,
     swapped,
 )
-from sketchmeans.reduction import as_reducer, reduced
+from sketchmeans.reduction import ShiftedRows, as_reducer, reduced
 from sketchmeans.rows import Rows
 from sketchmeans.seeding import Seeding, as_seeding
 from sketchmeans.spaces import InputSpace
@@ -171,7 +171,8 @@ class SketchedKMeans(Clusterer):
             space = InputSpace.of(rows, self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("sketch"):
-                view = reduced(reducer, rows, getattr(self, "feature_names_in_", None))
+                near = ShiftedRows(rows, space.shift) if space.shift.any() else rows
+                view = reduced(reducer, near, getattr(self, "feature_names_in_", None))
                 schedule = self._schedule(view, self._restarts(seeding))
                 sketch = view.held()
             found = self._search(sketch, seeding, schedule, cluster_rng, progress)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from sketchmeans.landmarks.base import Landmarks, LandmarkSelector
+from sketchmeans.landmarks.base import (
+    Landmarks,
+    LandmarkSelector,
+    successive_draws,
+)
 from sketchmeans.landmarks.centroids import Centroids
 from sketchmeans.landmarks.choice import (
     SELECTORS,
@@ -44,4 +48,5 @@ __all__ = [
     "is_selector",
     "read_landmarks",
     "select_landmarks",
+    "successive_draws",
 ]

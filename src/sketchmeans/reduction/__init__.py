@@ -15,7 +15,7 @@ from sketchmeans.reduction.base import Reducer
 from sketchmeans.reduction.laplacian import LaplacianScore
 from sketchmeans.reduction.sampling import FeatureSampling
 from sketchmeans.reduction.signs import SignProjection
-from sketchmeans.reduction.view import ReducedRows
+from sketchmeans.reduction.view import ReducedRows, ShiftedRows
 from sketchmeans.rows import Rows
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "LaplacianScore",
     "ReducedRows",
     "Reducer",
+    "ShiftedRows",
     "SignProjection",
     "as_reducer",
     "reduced",
@@ -81,8 +82,11 @@ def reduced(reducer: Any, rows: Rows, names: Array | None) -> ReducedRows:
     weights = rows.given_weights
     weighted = weights is not None and has_fit_parameter(reducer, "sample_weight")
     given = {"sample_weight": weights} if weighted else {}
-    # A transformer from elsewhere wants a table in memory.
-    reducer.fit(rows.X if isinstance(reducer, Reducer) else rows.held().X, **given)
+    if isinstance(reducer, Reducer) and isinstance(rows, ShiftedRows):
+        reducer.fit_view(rows)
+    else:  # a transformer from elsewhere wants a table in memory
+        own = isinstance(reducer, Reducer)
+        reducer.fit(rows.X if own else rows.held().X, **given)
     if isinstance(reducer, Reducer) and names is not None:
         reducer.feature_names_in_ = names
     return ReducedRows(rows, reducer)

@@ -117,6 +117,14 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
         self.n_components_ = self._sketch.width
         return self
 
+    def fit_view(self, rows: Rows) -> None:
+        """Draw the sketch of rows that are seen through a view, and have no table."""
+        self._check_params()
+        self.n_features_in_ = rows.n_features
+        rng = as_generator(self.random_state)
+        self._sketch = self._draw(rows, self._size(rows.n_features), rng)
+        self.n_components_ = self._sketch.width
+
     def transform(self, X: Any) -> Block:
         """Return the features of the rows, in the rows' float type.
 

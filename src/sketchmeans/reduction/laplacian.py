@@ -36,7 +36,7 @@ def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
     if n_neighbors == 0:
         return sparse.csr_array((n, n))
     variance = rows.survey().variance
-    X = rows.X.astype(rows.dtype, copy=False)
+    X = rows.held().X.astype(rows.dtype, copy=False)
     shift = origin(rows)
     if not rows.is_sparse:  # the bits of distances depend on the order in memory
         X = np.ascontiguousarray(X)

@@ -76,6 +76,39 @@ class ReducedRows(Rows):
         return self._reduce(X)
 
 
+class ShiftedRows(Rows):
+    """A lazy view of dense rows about a point that is close to them.
+
+    A sketch of rows far from the origin is one of their offset, and little else.
+
+    Parameters
+    ----------
+    source : Rows
+    shift : ndarray of shape (d,)
+    """
+
+    def __init__(self, source: Rows, shift: Array) -> None:
+        super().__init__(source.X, source.workers, source.weights)
+        self.source = source
+        self.dtype = source.dtype
+        self.weight_unit = source.weight_unit
+        self.memory, self.held_memory = source.memory, source.held_memory
+        self.in_memory = source.in_memory
+        self._shift = shift.astype(source.dtype)
+
+    def thread_memory(self, height: int) -> int:
+        return self.source.thread_memory(height) + height * self.row_bytes
+
+    def block(self, start: int, stop: int) -> Block:
+        return np.subtract(self.source.block(start, stop), self._shift)
+
+    def take(self, indices: Array) -> Block:
+        return np.subtract(self.source.take(indices), self._shift)
+
+    def held(self) -> Rows:
+        return self._part(self.block(0, self.n_rows), self.weights)
+
+
 def _block_map(source: Rows, reducer: Any) -> Any:
     """Return a function from blocks of rows to their features, dense."""
     sketch = getattr(reducer, "_sketch", None)
