@@ -231,7 +231,10 @@ def test_ctrl_c_leaves_a_usable_checkpoint(X, tmp_path, monkeypatch):
         ({"n_clusters": 9}, r"n_clusters is 9 and was 8"),
         ({"tol": 0.5}, r"tol is 0.5 and was 0.0001"),
         ({"random_state": 1}, r"random_state is 1 and was 0"),
-        ({"init": np.arange(8)}, r"init is an array of shape \(8,\), .* was 'k-means"),
+        (
+            {"init": np.arange(8)},
+            r"init is an array of shape \(8,\), .* was 'greedy",
+        ),
         ({"init": list(range(8))}, r"init is \[0, 1, 2, 3, 4, 5, 6, 7\] and was"),
         ({"landmarks": KernelKMeansPlusPlus()}, r"landmarks is KernelKMeansPlusPlus\("),
     ],

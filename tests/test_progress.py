@@ -93,7 +93,7 @@ def test_tasks_nest_and_end_in_order(estimator):
 
 def test_stages_of_the_exact_fit():
     recorder = Recorder()
-    model = _fit(KernelKMeans(3, random_state=0), SMALL, recorder)
+    model = _fit(KernelKMeans(3, n_init=4, random_state=0), SMALL, recorder)
     first, second, third = recorder.tasks(1)
     assert (first, second) == ("kernel matrix", "seeding")
     assert "300 rows" in third
@@ -151,7 +151,7 @@ def test_a_stage_announces_how_many_passes_there_may_be(estimator):
         def on_fit_task_begin(self, estimator, context):
             found.append((context.task_name, context.max_subtasks))
 
-    _fit(estimator(3, max_iter=123, random_state=0), SMALL, Sizes())
+    _fit(estimator(3, max_iter=123, n_init=2, random_state=0), SMALL, Sizes())
     sizes = dict(found)
     assert sizes["seeding"] == 0  # a leaf
     assert sizes["pass"] == 0

@@ -148,7 +148,7 @@ def stores(monkeypatch):
         ("rbf", np.float32),
         ("rbf", np.float64),
         ("rbf", np.uint8),
-        ("arc-cosine", np.float32),
+        ("polynomial", np.float32),
     ],
 )
 def test_stored_and_recomputed_blocks_have_the_same_bits(stores, kernel, dtype):

@@ -44,11 +44,11 @@ class Audit:
 def audit(engine: BlockEngine, result: LloydResult) -> Audit:
     """Look at the cost of a result again.
 
-    In a Euclidean space all rows in memory are looked at, and the cost is replaced.
-    Elsewhere a few rows are, and it is compared.  Costs n·d, or a few hundred rows.
+    In a Euclidean space all rows are looked at, and the cost is replaced.  Elsewhere a
+    few rows are, and it is compared.  Costs n·d, or a few hundred rows.
     """
     space, rows = engine.space, engine.rows
-    if space.is_euclidean and rows.in_memory:
+    if space.is_euclidean:
         labels = np.asarray(result.labels)
         total = float(engine.own_costs(labels, result.centers).sum())
         cost = total / rows.total_weight
@@ -58,7 +58,7 @@ def audit(engine: BlockEngine, result: LloydResult) -> Audit:
     here, precise = _both_costs(engine, result, numbers)
     scale = _mean_norm(space, engine, numbers)
     noise = CANCELLATION_ROUNDINGS * float(np.finfo(space.dtype).eps) * scale
-    if space.is_euclidean or result.cost >= noise:
+    if result.cost >= noise:
         return Audit(result.cost, _agree(here, precise))
     return Audit(result.cost, _are_exemplars(engine, result, numbers))
 
@@ -73,6 +73,8 @@ def audited(engine: BlockEngine, result: LloydResult) -> tuple[LloydResult, bool
 def _are_exemplars(engine: BlockEngine, result: LloydResult, numbers: Array) -> bool:
     """Say whether rows are equal to their exemplars, and so cost nothing."""
     exemplars = engine.exemplars(result.centers, result.labels)
+    if engine.rows.weights is not None:
+        numbers = numbers[engine.rows.weights[numbers] > 0.0]
     rows = engine.rows.take(numbers)
     same = engine.rows.take(exemplars[np.asarray(result.labels[numbers])])
     if sparse.issparse(rows):

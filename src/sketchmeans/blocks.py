@@ -143,6 +143,7 @@ class BlockEngine(BlockLooks):
 
     def two_nearest(self, centers: Centers) -> TwoNearest:
         """Return the two nearest centres of every row, for one restart."""
+        self._bounds = None  # the next pass is a full one, whatever was before
         bounds = self.sweep(centers).bounds
         assert bounds is not None
         first, second = (

@@ -18,7 +18,7 @@ from sketchmeans.rows import Block, Rows, block_height
 from sketchmeans.seeding import Distances, Seeding
 from sketchmeans.spaces import Space
 from sketchmeans.subsample import nested_subsample
-from sketchmeans.swaps import improve
+from sketchmeans.swaps import improve, most_trials
 
 #: Passes after which the first half of the restarts is dropped.
 _HEAT_PASSES = 5
@@ -90,6 +90,8 @@ class Schedule:
     tol: float
     budget: int
     progressive: bool = True
+    #: Whether swaps of centres for rows are tried when Lloyd's algorithm is at its end.
+    swaps: bool = False
     #: Keeps what is done, so that the fit can resume.
     recorder: Recorder | None = None
     #: Restarts that are left for the passes over all rows, where subsamples were raced.
@@ -135,8 +137,10 @@ def heats(
         for size in sizes:
             part = sample.leading(size)
             results = race(part, centers, schedule, progress)
-            if size == sizes[-1]:
-                results = swapped(part, results, distances, schedule, swap_rng)
+            if size == sizes[-1] and schedule.swaps:
+                results = swapped(
+                    part, results, distances, schedule, swap_rng, progress
+                )
             half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
             centers = _best_centers(results, max(half, schedule.n_final))
         if rough is not None:
@@ -170,22 +174,26 @@ def swapped(
     distances: Callable[[Rows], Distances],
     schedule: Schedule,
     rng: np.random.Generator,
+    progress: Progress,
 ) -> list[LloydResult]:
     """Return the restarts with the best of them improved by swaps."""
     best, *others = sorted(results, key=lambda result: result.cost)
     rows = engine.rows
     work = len(rows) * engine.space.n_coordinates * len(best.counts)
     spent = sum(result.n_iter for result in results)
-    best = improve(
-        engine,
-        best,
-        distances(rows),
-        rows.weights,
-        rng,
-        max_iter=schedule.max_iter,
-        tol=schedule.tol,
-        max_passes=max(spent, int(SWAP_WORK / work)),
-    )
+    most, trials = max(spent, int(SWAP_WORK / work)), most_trials(len(best.counts))
+    with progress.stage(f"{len(rows):,} rows, swaps", trials) as on_trial:
+        best = improve(
+            engine,
+            best,
+            distances(rows),
+            rows.weights,
+            rng,
+            max_iter=schedule.max_iter,
+            tol=schedule.tol,
+            max_passes=most,
+            on_trial=on_trial,
+        )
     return [best, *others]
 
 
@@ -195,22 +203,26 @@ def rescued(
     distances: Callable[[Rows], Distances],
     schedule: Schedule,
     rng: np.random.Generator,
+    progress: Progress,
 ) -> LloydResult:
     """Return the result after swaps for rows that all centres have left behind."""
-    if not len(neglected_rows(engine, result)):
+    if not schedule.swaps or not len(neglected_rows(engine, result)):
         return result
-    rows = engine.rows
-    return improve(
-        engine,
-        result,
-        distances(rows),
-        rows.weights,
-        rng,
-        max_iter=schedule.max_iter,
-        tol=schedule.tol,
-        max_passes=_RESCUE_PASSES + len(result.counts),
-        only_sure=True,
-    )
+    rows, k = engine.rows, len(result.counts)
+    name = f"all {len(rows):,} rows, swaps"
+    with progress.stage(name, most_trials(k)) as on_trial:
+        return improve(
+            engine,
+            result,
+            distances(rows),
+            rows.weights,
+            rng,
+            max_iter=schedule.max_iter,
+            tol=schedule.tol,
+            max_passes=_RESCUE_PASSES + k,
+            on_trial=on_trial,
+            only_sure=True,
+        )
 
 
 def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:

@@ -36,6 +36,9 @@ HELD_BYTES = 32 * 2**20
 #: Rows whose median is about where all rows are.
 _PROBED_ROWS = 31
 
+#: Squares from this to its inverse are far from the limits of float32.
+LEAST_SQUARE = 2.0**-60
+
 Block = Any  # a 2-D ndarray or CSR matrix
 Result = TypeVar("Result")
 
@@ -131,6 +134,8 @@ class Rows:
     rounding = 0.0
     #: Whether blocks can be had in any order, at no cost.
     in_memory = True
+    #: ``‖x − mean‖²`` of the rows, while they are needed.
+    squared_offsets: Array | None = None
     #: What `weights` are to be multiplied by to be those that the user gave.
     weight_unit = 1.0
     #: The engine of these rows, if no blocks of them can be had here.
@@ -174,6 +179,11 @@ class Rows:
     def row_bytes(self) -> int:
         """Bytes of a row as stored, if all its values were."""
         return int(self.n_features * self.stored_itemsize)
+
+    def widen_for(self, square: float) -> None:
+        """Work in float64 where squares of this size underflow or overflow float32."""
+        if square > 0.0 and not LEAST_SQUARE < square < 1.0 / LEAST_SQUARE:
+            self.dtype = np.dtype(np.float64)
 
     def in_float64(self) -> Self:
         """Return the same rows, to be worked on in float64."""

@@ -316,7 +316,7 @@ class FeatureSpace:
         self.kernel = kernel
         self.landmarks = landmarks
         self.dtype = dtype
-        features = np.asarray(kernel.features(landmarks), dtype=np.float64)
+        features = np.ascontiguousarray(kernel.features(landmarks), dtype=np.float64)
         mean = features.mean(axis=0)
         spread = float(np.square(features - mean).sum()) / len(features)
         check_no_overflow(np.float64(spread).astype(dtype))

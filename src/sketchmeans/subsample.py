@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
-from sketchmeans.kernels import toarray
+from sketchmeans.kernels import squared_norms, toarray
 from sketchmeans.linalg import Array
 from sketchmeans.rows import Block, Rows, block_height, filled
 
@@ -22,15 +23,15 @@ def nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
     Half of the chance to be drawn goes by weight, and half by weight times squared
     distance to the mean of the rows (a lightweight coreset, Bachem et al. 2018): few
     rows that are far from all others are not missed.  A row has the weight that it
-    stands for.  Rows of files are drawn by weight alone, in no pass of their own.
+    stands for.
     """
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     chances = weights / weights.sum()
-    if rows.in_memory and not rows.is_sparse:
-        spread = weights * squared_offsets(rows)
-        total = spread.sum()
-        if 0.0 < total < np.inf:
-            chances = 0.5 * chances + 0.5 * spread / total
+    spread = weights * squared_offsets(rows)
+    rows.squared_offsets = None  # they are not needed again
+    total = spread.sum()
+    if 0.0 < total < np.inf:
+        chances = 0.5 * chances + 0.5 * spread / total
     included = inclusion_probabilities(chances, size)
     drawn = _systematic(included, rng)
     own = weights[drawn] / included[drawn]
@@ -41,8 +42,6 @@ def nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
 
 def far_rows(rows: Rows, rng: np.random.Generator) -> Array:
     """Return some row numbers out of those that are far from almost all other rows."""
-    if not rows.in_memory or rows.is_sparse:
-        return np.empty(0, dtype=np.intp)
     weights = 1.0 if rows.weights is None else rows.weights
     offsets = weights * squared_offsets(rows)
     far = np.flatnonzero(offsets > _FAR * offsets.mean())
@@ -93,11 +92,20 @@ def _systematic(included: Array, rng: np.random.Generator) -> Array:
 
 
 def squared_offsets(rows: Rows) -> Array:
-    """Return ``‖x − mean‖²`` of every row."""
-    mean = rows.survey().mean
+    """Return ``‖x − mean‖²`` of every row, which costs a pass the first time."""
+    if rows.squared_offsets is not None:
+        return rows.squared_offsets
+    mean, dtype = rows.survey().mean, rows.dtype
 
     def measure(block: Block) -> Array:
-        gap = np.subtract(toarray(block), mean.astype(rows.dtype), dtype=rows.dtype)
+        if sparse.issparse(block):
+            wide = block.astype(np.float64)
+            return np.maximum(
+                squared_norms(wide) - 2.0 * (wide @ mean) + mean @ mean, 0
+            )
+        gap = np.subtract(toarray(block), mean.astype(dtype), dtype=dtype)
         return np.einsum("ij,ij->i", gap, gap)
 
-    return filled(rows.map(measure, block_height(rows.n_features, 0)), (len(rows),))
+    offsets = filled(rows.map(measure, block_height(rows.n_features, 0)), (len(rows),))
+    rows.squared_offsets = offsets
+    return offsets

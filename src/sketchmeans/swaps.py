@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sketchmeans.linalg import Array
-from sketchmeans.lloyd import Engine, LloydResult, lloyd
+from sketchmeans.lloyd import Engine, LloydResult, OnPass, lloyd
 
 #: Rows that are drawn for a trial, and swaps that are tried side by side.
 _CANDIDATES, _SWAPS = 12, 4
@@ -56,6 +56,7 @@ def improve(
     max_iter: int,
     tol: float,
     max_passes: int,
+    on_trial: OnPass,
     only_sure: bool = False,
 ) -> LloydResult:
     """Return a result that a few swaps do not improve.
@@ -73,6 +74,8 @@ def improve(
         Of Lloyd's algorithm.
     max_passes : int
         Passes of single restarts after which no trial is begun.
+    on_trial : callable
+        Called after each trial with its number and the best cost; true stops.
     only_sure : bool, default=False
         Try only swaps that lower the cost at once, before any pass.
     """
@@ -80,7 +83,9 @@ def improve(
     if k == 1 or result.stopped:
         return result
     failures = 0
-    while failures < _PATIENCE + k // _CLUSTERS and max_passes > 0:
+    for trial in range(1, most_trials(k) + 1):
+        if failures >= _PATIENCE + k // _CLUSTERS or max_passes <= 0:
+            break
         near = engine.two_nearest(result.centers)
         mass = near.first if weights is None else weights * near.first
         if not np.count_nonzero(mass) > 1:
@@ -102,10 +107,20 @@ def improve(
             )
             max_passes -= best.n_iter
         if best.cost < (1.0 - _GAIN) * result.cost:
+            lower = [cost for cost in best.cost_path if cost < result.cost]
+            best.cost_path = result.cost_path + lower
             result, failures = best, 0
         else:
             failures += 1
+        if on_trial(trial, result.cost):
+            result.stopped = True
+            break
     return result
+
+
+def most_trials(k: int) -> int:
+    """Return how many trials there may be for k clusters."""
+    return 16 + 4 * k
 
 
 def choose_swaps(

@@ -7,6 +7,7 @@ SKETCHMEANS_FUZZ_SEED.
 import os
 import signal
 import sys
+import time
 
 import pytest
 
@@ -31,6 +32,12 @@ def only_if_damaged(action):
     return Target("txt", lambda path: path.write_bytes(b"valid"), use)
 
 
+def hold_memory():
+    data = b"x" * 300_000_000
+    time.sleep(0.5)  # longer than the time between two looks at the memory
+    return len(data)
+
+
 def raise_nothing_said():
     raise ValueError
 
@@ -39,7 +46,7 @@ BAD = {
     "crash": only_if_damaged(lambda: os.kill(os.getpid(), signal.SIGSEGV)),
     "foreign": only_if_damaged(lambda: {}["key"]),
     "silent": only_if_damaged(raise_nothing_said),
-    "bomb": only_if_damaged(lambda: b"x" * 300_000_000),
+    "bomb": only_if_damaged(hold_memory),
     "harmless": only_if_damaged(lambda: None),
 }
 

@@ -24,10 +24,11 @@ from sketchmeans.rows import Block, Rows
 from sketchmeans.seeding import Seeding
 from sketchmeans.spaces import FeatureSpace, LandmarkSpace, SpanSpace
 from sketchmeans.start import Start, read_start
-from sketchmeans.swaps import improve
+from sketchmeans.swaps import improve, most_trials
 from sketchmeans.validation import (
     all_or_nothing,
     as_generator,
+    is_auto,
 )
 
 
@@ -59,7 +60,8 @@ class KernelKMeans(KernelClusterer):
         "random", "k-means++", "greedy-k-means++", "local-search"; or points (k, d), row
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
-        Restarts; the best is kept.  "auto" is 4, or 1 from a given start.
+        Restarts; the best is kept.  "auto" is 2, of which the better one is improved
+        by swaps of centres for rows far from all centres; or 1 from a given start.
     max_iter : int, default=300
         Most passes of one restart.
     tol : float, default=1e-4
@@ -218,20 +220,24 @@ class KernelKMeans(KernelClusterer):
                 on_pass=on_pass,
             )
         result = min(results, key=lambda result: result.cost)
-        if isinstance(start, Start):
+        if isinstance(start, Start) or not is_auto(self.n_init):
             return result
         spent = sum(one.n_iter for one in results)
         quick = int(10.0 * SWAP_WORK / (len(rows) ** 2 * self.n_clusters))
-        return improve(
-            engine,
-            result,
-            engine.distances_to,
-            rows.weights,
-            rngs[0].spawn(1)[0],
-            max_iter=self.max_iter,
-            tol=self.tol,
-            max_passes=max(spent, quick),
-        )
+        most = max(spent, quick)
+        trials = most_trials(self.n_clusters)
+        with progress.stage(f"all {len(rows):,} rows, swaps", trials) as on_trial:
+            return improve(
+                engine,
+                result,
+                engine.distances_to,
+                rows.weights,
+                rngs[0].spawn(1)[0],
+                max_iter=self.max_iter,
+                tol=self.tol,
+                max_passes=most,
+                on_trial=on_trial,
+            )
 
     def _check_memory(self, rows: Rows, restarts: int) -> None:
         n, budget = len(rows), memory_budget(self.max_memory)

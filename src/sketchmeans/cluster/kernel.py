@@ -94,6 +94,8 @@ class KernelClusterer(Clusterer):
         Where most kernel values are close to one, what float32 keeps of them is not
         enough: they are computed in float64.
         """
+        if kernel.features(rows.block(0, 1)) is not None and not is_given(kernel):
+            rows.widen_for(rows.survey().variance)
         exponent = typical_exponent(kernel, rows, rng)
         if exponent >= _FLOAT32_NEAR:
             return

@@ -131,7 +131,8 @@ class NystromKMeans(KernelClusterer):
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
         Restarts.  They run side by side and race on the subsamples: the worse half is
-        dropped again and again.  "auto" is 12, or 1 from a given start.
+        dropped again and again.  "auto" is 4, the best of which is improved by swaps of
+        centres for rows far from all centres; or 1 from a given start.
     max_iter : int, default=300
         Most passes in each stage.
     tol : float, default=1e-4
@@ -382,12 +383,16 @@ class NystromKMeans(KernelClusterer):
                 progress,
             )
         results = final(engine, centers, schedule, progress)
-        if len(results) > 1 and not isinstance(start, Start):
-            results = swapped(engine, results, kernel.distances_among, schedule, rng)
+        if len(results) > 1 and schedule.swaps and rows.engine is None:
+            results = swapped(
+                engine, results, kernel.distances_among, schedule, rng, progress
+            )
         result = results[0]
-        if given or rows.engine is not None:
+        if given or rows.engine is not None or not kernel.positive_definite:
             return space, engine, result, True
-        result = rescued(engine, result, kernel.distances_among, schedule, rng)
+        result = rescued(
+            engine, result, kernel.distances_among, schedule, rng, progress
+        )
         return space, engine, *audited(engine, result)
 
     @available_if(_has_rows)
@@ -549,7 +554,10 @@ class NystromKMeans(KernelClusterer):
                 f"max_memory allows {format_bytes(budget)}. Lower n_landmarks or raise "
                 "max_memory."
             )
-        return Schedule(restarts, self.max_iter, self.tol, budget - need, progressive)
+        swaps = is_auto(self.n_init) and not isinstance(start, Start)
+        return Schedule(
+            restarts, self.max_iter, self.tol, budget - need, progressive, swaps
+        )
 
     def _store_centers(self, space: SpanSpace, result: LloydResult) -> None:
         centers = result.centers

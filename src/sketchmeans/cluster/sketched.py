@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -29,13 +30,15 @@ from sketchmeans.reduction import ShiftedRows, as_reducer, reduced
 from sketchmeans.rows import Rows
 from sketchmeans.seeding import Seeding, as_seeding
 from sketchmeans.spaces import InputSpace
-from sketchmeans.validation import all_or_nothing, as_generator, check_integer
+from sketchmeans.validation import (
+    all_or_nothing,
+    as_generator,
+    check_integer,
+    is_auto,
+)
 
 #: Restarts that go on in the original space, and passes until one is left.
 _FINALISTS, _PLAYOFF_PASSES = 3, 3
-
-#: Squares from this to its inverse are far from the limits of float32.
-_LEAST_SQUARE = 2.0**-60
 
 
 class SketchedKMeans(Clusterer):
@@ -65,7 +68,8 @@ class SketchedKMeans(Clusterer):
         "local-search".
     n_init : int or "auto", default="auto"
         Restarts on the sketch; the best three are compared in the original space.
-        "auto" is 8.
+        "auto" is 4, the best of which is improved by swaps of centres for rows far
+        from all centres.
     max_iter : int, default=300
         Most passes in each stage on the sketch.
     tol : float, default=1e-4
@@ -167,7 +171,7 @@ class SketchedKMeans(Clusterer):
         reducer = as_reducer(self.reducer, self.n_clusters, sketch_rng, self.n_jobs)
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
-            _widen(rows, rows.survey().variance)
+            rows.widen_for(rows.survey().variance)
             space = InputSpace.of(rows, self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("sketch"):
@@ -185,9 +189,14 @@ class SketchedKMeans(Clusterer):
             if self.polish:
                 result, best = self._polished(engine, plugged, progress)
             if self.polish:
-                schedule = Schedule(1, self.polish, self.tol, 0)
+                schedule = replace(schedule, max_iter=self.polish)
                 result = rescued(
-                    engine, result, squared_distances_among, schedule, cluster_rng
+                    engine,
+                    result,
+                    squared_distances_among,
+                    schedule,
+                    cluster_rng,
+                    progress,
                 )
             result, is_sound = audited(engine, result)
             exemplars = engine.exemplars(result.centers, result.labels)
@@ -225,8 +234,10 @@ class SketchedKMeans(Clusterer):
         if is_small:
             centers = heat(engine, centers, schedule, progress)
         found = final(engine, centers, schedule, progress)
-        if is_small:
-            found = swapped(engine, found, squared_distances_among, schedule, rng)
+        if is_small and schedule.swaps:
+            found = swapped(
+                engine, found, squared_distances_among, schedule, rng, progress
+            )
         return found[:_FINALISTS]
 
     def _polished(
@@ -266,22 +277,21 @@ class SketchedKMeans(Clusterer):
                 "n_components or raise max_memory."
             )
         return Schedule(
-            restarts, self.max_iter, self.tol, budget - need, n_final=_FINALISTS
+            restarts,
+            self.max_iter,
+            self.tol,
+            budget - need,
+            swaps=is_auto(self.n_init),
+            n_final=_FINALISTS,
         )
 
     def _space(self, rows: Rows) -> InputSpace:
-        _widen(rows, float(np.square(self.cluster_centers_ - self._shift).max()))
+        rows.widen_for(float(np.square(self.cluster_centers_ - self._shift).max()))
         return InputSpace.of(rows, self.n_clusters, self._shift)
 
     def _centers(self, space: Any) -> Centers:
         means = (self.cluster_centers_ - self._shift)[None]
         return Centers(means, np.einsum("rkj,rkj->rk", means, means), means)
-
-
-def _widen(rows: Rows, square: float) -> None:
-    """Work in float64 where squares of this size underflow or overflow float32."""
-    if square > 0.0 and not _LEAST_SQUARE < square < 1.0 / _LEAST_SQUARE:
-        rows.dtype = np.dtype(np.float64)
 
 
 def _plugged_back(

@@ -72,7 +72,10 @@ class Kernel(BaseEstimator):
         distances = SquaredDistances(features, np.dtype(dtype))
 
         def columns(block: Block, out: Array | None = None) -> Array:
-            return distances(self.features(block), out)
+            if out is None or out.dtype == distances.dtype:
+                return distances(self.features(block), out)
+            out[...] = distances(self.features(block))
+            return out
 
         return columns
 

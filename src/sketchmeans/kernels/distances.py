@@ -97,9 +97,10 @@ class RBF(Kernel):
         plain = _LEAST_GAMMA < gamma < 1.0 / _LEAST_GAMMA
         kind = np.dtype(dtype)
         distances = SquaredDistances(Z, kind if plain else np.dtype(np.float64))
+        fits = distances.dtype == kind
 
         def columns(block: Block, out: Array | None = None) -> Array:
-            values = distances(block, out if plain else None)
+            values = distances(block, out if fits else None)
             values *= -gamma
             return _spread(values, kind, out)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sketchmeans.kernels.arrays import Products, squared_norms, toarray
 from sketchmeans.linalg import CANCELLATION_ROUNDINGS, ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.rows import Block, Rows, block_height, filled, spans
+from sketchmeans.rows import LEAST_SQUARE, Block, Rows, block_height, filled, spans
 
 #: Numbers in the differences that are formed at a time.
 _PART = 2**18
@@ -29,7 +29,7 @@ class SquaredDistances:
     ----------
     Z : ndarray or CSR matrix of shape (m, d)
     dtype : dtype
-        Float type of the distances.
+        Float type of the distances; float64 where float32 has no room for them.
     origin : ndarray of shape (d,), optional
         The point about which rows are taken; the mean of Z where it is not given.
     """
@@ -37,17 +37,20 @@ class SquaredDistances:
     def __init__(
         self, Z: Block, dtype: np.dtype[Any], origin: Array | None = None
     ) -> None:
-        self.Z = Z
-        self.dtype = dtype
         self.is_sparse = not isinstance(Z, np.ndarray)
+        self.Z = Z if self.is_sparse else np.ascontiguousarray(Z)
+        self.dtype = dtype
         if self.is_sparse:  # CSR rows cannot be shifted: float64 throughout
             self._products = Products(Z, np.dtype(np.float64), None)
             self._z_norms = squared_norms(Z)
             return
         if origin is None:
-            origin = Z.mean(axis=0, dtype=np.float64)
+            origin = self.Z.mean(axis=0, dtype=np.float64)
+        spread = float(np.square(self.Z - origin, dtype=np.float64).sum(axis=1).max())
+        if spread and not LEAST_SQUARE < spread < 1.0 / LEAST_SQUARE:
+            self.dtype = dtype = np.dtype(np.float64)
         self._origin = origin.astype(dtype)
-        centred = np.subtract(Z, self._origin, dtype=np.float64)
+        centred = np.subtract(self.Z, self._origin, dtype=np.float64)
         self._z_norms = np.einsum("ij,ij->i", centred, centred)
         self._columns = np.ascontiguousarray(-2.0 * centred.T, dtype=dtype)
 
@@ -63,6 +66,8 @@ class SquaredDistances:
         self, block: Array, centred: Array, norms: Array, out: Array | None = None
     ) -> Array:
         """Return the same for rows whose difference to the origin is known."""
+        if centred.dtype != self.dtype:
+            return self(block, out)
         distances = np.dot(centred, self._columns, out=out)
         distances += norms[:, None]
         distances += self._z_norms.astype(self.dtype)
@@ -143,6 +148,7 @@ def squared_distances_among(
 def _about(origin: Array, X: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """Return rows less the origin, one after the other in memory, and their norms."""
     # Float64 that becomes float32 is rounded after the difference, not before.
-    kind = X.dtype if X.dtype.kind == "f" and X.dtype.itemsize == 8 else dtype
+    is_wide = X.dtype.kind == "f" and X.dtype.itemsize == 8
+    kind = np.dtype(np.float64) if is_wide else dtype
     centred = np.subtract(X, origin, dtype=kind, order="C").astype(dtype, copy=False)
     return centred, np.einsum("ij,ij->i", centred, centred)

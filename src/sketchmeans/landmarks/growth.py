@@ -24,8 +24,8 @@ MOST, _MOST_FACTOR = 4_000, 4.0
 #: The first rung is √(nk) divided by this, or so many for each cluster: with fewer, two
 #: sets in a row may miss the same cluster, and nothing seems to be gained.
 _FIRST_DIVISOR, _FIRST_PER_CLUSTER = 8.0, 10
-#: So many cost nothing, and leave out no small group of a small table.
-_LEAST_LANDMARKS = 200
+#: All of so few rows are landmarks: that costs nothing, and leaves out no small group.
+_FEW_ROWS = 256
 
 #: Rows on which the cost is estimated: a share of all, between two limits.
 _SAMPLE_SHARE, _LEAST_ROWS, _MOST_ROWS = 0.125, 512, 4_096
@@ -133,8 +133,9 @@ def _check_memory(rows: Rows, sample: int, size: int, budget: int) -> None:
 def _first_rung(n: int, n_clusters: int) -> int:
     theory = sqrt(n * n_clusters)
     enough = min(_FIRST_PER_CLUSTER * n_clusters, theory)
-    least = min(_LEAST_LANDMARKS, n)
-    return max(n_clusters, least, ceil(max(theory / _FIRST_DIVISOR, enough)))
+    if n <= _FEW_ROWS:
+        return n
+    return max(n_clusters, ceil(max(theory / _FIRST_DIVISOR, enough)))
 
 
 @dataclass(frozen=True)
