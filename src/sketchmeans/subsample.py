@@ -14,7 +14,7 @@ _ROUNDS = 20
 
 #: Rows are far if their squared distance to the mean is so many times the mean one; at
 #: most so many of them are chosen.
-_FAR, _FAR_ROWS = 32.0, 16
+_FAR, _FAR_ROWS = 16.0, 16
 
 
 def nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:

@@ -10,8 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
-
-from .strategies import as_csr, direct_cost, laws, problems, unit_rows
+from tests.properties.strategies import as_csr, direct_cost, laws, problems, unit_rows
 
 MODELS = {
     "sketched": lambda p, **kw: SketchedKMeans(p.k, random_state=p.seed, **kw),
