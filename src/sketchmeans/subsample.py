@@ -95,16 +95,22 @@ def squared_offsets(rows: Rows) -> Array:
     """Return ``‖x − mean‖²`` of every row, which costs a pass the first time."""
     if rows.squared_offsets is not None:
         return rows.squared_offsets
-    mean, dtype = rows.survey().mean, rows.dtype
+    moments, dtype = rows.survey(), rows.dtype
+    mean = moments.mean
+    # A product is enough where the mean is not far from the origin.
+    is_far = not rows.is_sparse and mean @ mean > moments.variance
 
     def measure(block: Block) -> Array:
+        if is_far:
+            gap = np.subtract(toarray(block), mean.astype(dtype), dtype=dtype)
+            return np.einsum("ij,ij->i", gap, gap)
         if sparse.issparse(block):
-            wide = block.astype(np.float64)
-            return np.maximum(
-                squared_norms(wide) - 2.0 * (wide @ mean) + mean @ mean, 0
-            )
-        gap = np.subtract(toarray(block), mean.astype(dtype), dtype=dtype)
-        return np.einsum("ij,ij->i", gap, gap)
+            norms, products = squared_norms(block), block.astype(np.float64) @ mean
+        else:
+            block = block.astype(dtype, copy=False)
+            norms = np.einsum("ij,ij->i", block, block)
+            products = block @ mean.astype(dtype)
+        return np.maximum(norms - 2.0 * products + mean @ mean, 0.0)
 
     offsets = filled(rows.map(measure, block_height(rows.n_features, 0)), (len(rows),))
     rows.squared_offsets = offsets
