@@ -1,11 +1,11 @@
 """Costs at the defaults beside the best of many exact fits, on generated problems.
 
 Each problem has blobs, tight or loose, of even or uneven sizes (1 to 500), with
-repeated rows or heavy tails; n is 100 to 3,000 and k is 2 to 30.  The best known cost is
-that of scikit-learn's KMeans with 50 restarts, on the rows or on the leading features of
-their rbf matrix, or of any of ours if that is lower.  Printed for each estimator: the
-share of problems within 1% of it, the worst ratio, and the time of a fit beside that of
-one restart of KMeans.
+repeated rows or heavy tails; n is 100 to 3,000 and k is 2 to 30.  The best known cost
+is that of scikit-learn's KMeans with 50 restarts, on the rows or on the leading
+features of their rbf matrix, or of any of ours if that is lower.  Printed for each
+estimator: the share of problems within 1% of it, the worst ratio, and the time of a fit
+beside that of one restart of KMeans.
 """
 
 from __future__ import annotations

@@ -608,7 +608,7 @@ def test_csr_rows_are_predicted_after_a_fit_far_from_the_origin(separated):
 
 @pytest.mark.parametrize("reducer", ["sign", "svd"])
 def test_overflow_is_told(reducer, X):
-    huge = (1e30 * X).astype(np.float32)
+    huge = 1e200 * X.astype(np.float64)
     with pytest.raises(ValueError, match="overflow"):
         SketchedKMeans(K, reducer=reducer, random_state=0).fit(huge)
 

@@ -175,6 +175,7 @@ def swapped(
     schedule: Schedule,
     rng: np.random.Generator,
     progress: Progress,
+    name: str = "",
 ) -> list[LloydResult]:
     """Return the restarts with the best of them improved by swaps."""
     best, *others = sorted(results, key=lambda result: result.cost)
@@ -182,7 +183,7 @@ def swapped(
     work = len(rows) * engine.space.n_coordinates * len(best.counts)
     spent = sum(result.n_iter for result in results)
     most, trials = max(spent, int(SWAP_WORK / work)), most_trials(len(best.counts))
-    with progress.stage(f"{len(rows):,} rows, swaps", trials) as on_trial:
+    with progress.stage(f"{name}{len(rows):,} rows, swaps", trials) as on_trial:
         best = improve(
             engine,
             best,

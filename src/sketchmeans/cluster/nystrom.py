@@ -383,10 +383,18 @@ class NystromKMeans(KernelClusterer):
                 progress,
             )
         results = final(engine, centers, schedule, progress)
-        if len(results) > 1 and schedule.swaps and rows.engine is None:
-            results = swapped(
-                engine, results, kernel.distances_among, schedule, rng, progress
+        if len(results) > 1 and schedule.swaps:
+            # There are no subsamples, as rows are few: those of a cluster are fetched.
+            local = engine
+            if rows.engine is not None:
+                here = rows.subset(np.arange(len(rows)), rows.weights)
+                local = BlockEngine(here, space)
+            best, *_ = swapped(
+                local, results, kernel.distances_among, schedule, rng, progress, "all "
             )
+            if local is not engine and best is not results[0]:
+                best, *_ = final(engine, best.centers, schedule, progress)
+            results = [best]
         result = results[0]
         if given or rows.engine is not None or not kernel.positive_definite:
             return space, engine, result, True

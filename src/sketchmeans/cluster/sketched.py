@@ -236,7 +236,13 @@ class SketchedKMeans(Clusterer):
         found = final(engine, centers, schedule, progress)
         if is_small and schedule.swaps:
             found = swapped(
-                engine, found, squared_distances_among, schedule, rng, progress
+                engine,
+                found,
+                squared_distances_among,
+                schedule,
+                rng,
+                progress,
+                "all ",
             )
         return found[:_FINALISTS]
 

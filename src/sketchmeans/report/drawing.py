@@ -85,6 +85,8 @@ def mark(ax: Axes, x: float, text: str, theme: Theme) -> None:
 def log_axis(ax: Axes, values: Any) -> None:
     """Use a logarithmic axis with plain numbers at the values there are."""
     values = np.asarray(values, dtype=np.float64)
+    if len(np.unique(values)) == 1:  # one value has no range of its own
+        ax.set_xlim(values[0] / 2.0, values[0] * 2.0)
     ax.set_xscale("log")
     step = -(-len(values) // 6)
     ax.set_xticks(values[::step], [f"{v:,.3g}" for v in values[::step]])
