@@ -286,7 +286,7 @@ def test_bars_are_drawn_on_a_terminal(folder):
     assert code == 0
     assert "\x1b[" in drawn
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn)
-    for stage in ("Reading rows", "Landmarks", "Passes over 2,048 rows, 4 restarts"):
+    for stage in ("Reading rows", "Landmarks", "Passes over 2,048 rows, 12 restarts"):
         assert re.search(rf"{stage} +[━╸╺]+", plain), plain
     assert re.search(rf"all {ROWS:,} rows +━+ +pass \d+, cost 0\.\d+ +0:00:\d\d", plain)
     assert f"Clustered {ROWS:,} rows" in plain

@@ -139,7 +139,13 @@ def heats(
             results = race(part, centers, schedule, progress)
             if size == sizes[-1] and schedule.swaps:
                 results = swapped(
-                    part, results, distances, schedule, swap_rng, progress
+                    part,
+                    results,
+                    distances,
+                    schedule,
+                    swap_rng,
+                    progress,
+                    only_sure=True,
                 )
             half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
             centers = _best_centers(results, max(half, schedule.n_final))
@@ -176,8 +182,13 @@ def swapped(
     rng: np.random.Generator,
     progress: Progress,
     name: str = "",
+    *,
+    only_sure: bool = False,
 ) -> list[LloydResult]:
-    """Return the restarts with the best of them improved by swaps."""
+    """Return the restarts with the best of them improved by swaps.
+
+    On subsamples, where many restarts race, only swaps that are sure to gain are tried.
+    """
     best, *others = sorted(results, key=lambda result: result.cost)
     rows = engine.rows
     work = len(rows) * engine.space.n_coordinates * len(best.counts)
@@ -194,6 +205,7 @@ def swapped(
             tol=schedule.tol,
             max_passes=most,
             on_trial=on_trial,
+            only_sure=only_sure,
         )
     return [best, *others]
 
