@@ -95,6 +95,7 @@ def improve(
             sure = costs < mass.sum()
             removed, rows = removed[sure], rows[sure]
             if not len(rows):
+                on_trial(trial, result.cost)
                 break
         centers = engine.replace_centers(result.centers, removed, rows)
         passes = min(_PASSES, max_iter)
