@@ -8,11 +8,11 @@ VENV ?= .venv
 JOBS ?= 2
 
 # The tests that state equal bits and numerical laws.
-NUMERICAL := $(addprefix tests/, contracts/test_kernels.py test_bandwidth.py \
-	test_diagnostics_paths.py test_exactness.py test_extreme_scales.py \
-	test_inputs.py test_linalg.py \
-	test_lloyd.py test_memory_order.py test_reduction.py test_reduction_weights.py \
-	test_svd.py test_tabular.py test_threads.py)
+NUMERICAL := $(addprefix tests/, contracts/test_kernels.py kernels/test_bandwidth.py \
+	diagnostics/test_paths.py cluster/test_exactness.py cluster/test_extreme_scales.py \
+	data/test_inputs.py numerics/test_linalg.py \
+	engine/test_lloyd.py cluster/test_memory_order.py reduction/test_reducers.py reduction/test_weights.py \
+	reduction/test_svd.py cluster/test_table.py numerics/test_threads.py)
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.sketchmeans-dev

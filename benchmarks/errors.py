@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.data import Array
-from sketchmeans.residual import spectral_norm
+from sketchmeans.nystrom.residual import spectral_norm
 
 NORMS = ("trace", "frobenius", "spectral")
 

@@ -28,10 +28,10 @@ from benchmarks.data import Array
 from benchmarks.measure import PeakMemory
 from benchmarks.table import at_most, banner
 from sketchmeans import NystromKMeans, open_rows
-from sketchmeans.blocks import BlockEngine
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import SourceRows, as_rows, spans
-from sketchmeans.sources import Source
+from sketchmeans.data.rows import SourceRows, as_rows, spans
+from sketchmeans.data.sources import Source
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.numerics.parallel import Workers
 
 _FEATURES, _CLUSTERS = 50, 10
 #: Few, some, and √n of a million rows.

@@ -10,12 +10,12 @@ import numpy as np
 
 from benchmarks.measure import measure
 from benchmarks.og17 import generated
-from sketchmeans.blocks import BlockEngine
+from sketchmeans.data.rows import Rows, as_rows
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.spaces import LandmarkSpace
 from sketchmeans.kernels import RBF, Kernel
 from sketchmeans.landmarks import SELECTORS, LandmarkSelector, as_selector
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Rows, as_rows
-from sketchmeans.spaces import LandmarkSpace
+from sketchmeans.numerics.parallel import Workers
 
 _ROWS, _FEATURES, _LANDMARKS = 50_000, 50, 500
 

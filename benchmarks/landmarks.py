@@ -27,11 +27,11 @@ from benchmarks.errors import NORMS, GramErrors
 from benchmarks.landmark_report import Results, summary, table
 from benchmarks.measure import measure
 from sketchmeans import Nystrom, NystromKMeans
-from sketchmeans.gram import gram_matrix
+from sketchmeans.data.rows import Rows, as_rows
+from sketchmeans.engine.gram import gram_matrix
 from sketchmeans.kernels import RBF, Kernel
 from sketchmeans.landmarks import SELECTORS, LandmarkSelector, as_selector
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Rows, as_rows
+from sketchmeans.numerics.parallel import Workers
 
 #: Other forms of the selectors in the papers.
 VARIANTS = (

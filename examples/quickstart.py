@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sketchmeans.demo import arms, compared, digits, draw, rings
+from sketchmeans.cli import arms, compared, digits, draw, rings
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "quickstart.png"
 

@@ -1,4 +1,4 @@
-"""Model files of each release, kept in ``tests/data/models/<version>/``.
+"""Model files of each release, kept in ``tests/persistence/models/<version>/``.
 
 ``python -m tests.stored_models`` writes those of the version that is installed: run it
 once when a release is made, and commit the folder.  Folders of older releases are never
@@ -29,11 +29,11 @@ from sketchmeans import (
     SketchedKMeans,
     TableClusterer,
 )
+from sketchmeans.engine.seeding import SEEDINGS
 from sketchmeans.kernels import KERNELS, Pairwise
 from sketchmeans.landmarks import SELECTORS
-from sketchmeans.seeding import SEEDINGS
 
-FOLDER = Path(__file__).parent / "data" / "models"
+FOLDER = Path(__file__).parent / "persistence" / "models"
 
 #: Kernel values are given as such: products differ between processors.
 GIVEN = "gram"

@@ -3,10 +3,10 @@
 import pytest
 
 from sketchmeans import KernelKMeans, Nystrom, NystromKMeans, SketchedKMeans
+from sketchmeans.engine.seeding import SEEDINGS
 from sketchmeans.kernels import KERNELS
 from sketchmeans.landmarks import SELECTORS, select_landmarks
 from sketchmeans.reduction import REDUCERS
-from sketchmeans.seeding import SEEDINGS
 
 #: "poly" is another name of "polynomial".
 KERNEL_NAMES = sorted(set(KERNELS) - {"poly"})

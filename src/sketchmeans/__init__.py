@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from sketchmeans.data.adapters import register_adapter
+
 #: As in `typing`, which takes its time to import: a command that is stopped meanwhile
 #: could only leave a traceback.
 TYPE_CHECKING = False
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+    from sketchmeans.cluster.table import TableClusterer
+    from sketchmeans.data.sources import open_rows
     from sketchmeans.kernels import Kernel
     from sketchmeans.landmarks import Landmarks, select_landmarks
     from sketchmeans.nystrom import Nystrom
@@ -22,8 +26,6 @@ if TYPE_CHECKING:
         LaplacianScore,
         SignProjection,
     )
-    from sketchmeans.sources import open_rows
-    from sketchmeans.tabular import TableClusterer
 
     __version__: str
 
@@ -61,12 +63,14 @@ _HOMES = {
     "NystromKMeans": "cluster",
     "SignProjection": "reduction",
     "SketchedKMeans": "cluster",
-    "TableClusterer": "tabular",
+    "TableClusterer": "cluster.table",
     "load": "persistence",
-    "open_rows": "sources",
+    "open_rows": "data.sources",
     "save": "persistence",
     "select_landmarks": "landmarks",
 }
+
+register_adapter("dask", "sketchmeans.distributed")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,11 +11,11 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
-from sketchmeans.gram import gram_matrix
+from sketchmeans.data.rows import as_rows
+from sketchmeans.engine.gram import gram_matrix
+from sketchmeans.engine.spaces import landmark_matrix
 from sketchmeans.kernels import KERNELS, Kernel, as_kernel, warn_if_indefinite
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import as_rows
-from sketchmeans.spaces import landmark_matrix
+from sketchmeans.numerics.parallel import Workers
 from tests import oracles
 
 

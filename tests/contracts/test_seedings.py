@@ -7,17 +7,17 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from sketchmeans.gram import GramEngine
-from sketchmeans.kernels import as_kernel, squared_distances_among
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import as_rows
-from sketchmeans.seeding import (
+from sketchmeans.data.rows import as_rows
+from sketchmeans.engine.gram import GramEngine
+from sketchmeans.engine.seeding import (
     SEEDINGS,
     KMeansPlusPlus,
     LocalSearch,
     RandomSeeding,
     _TwoNearest,
 )
+from sketchmeans.kernels import as_kernel, squared_distances_among
+from sketchmeans.numerics.parallel import Workers
 from tests.oracles import law_p_value, optimal_cost, same_law_p_value
 
 every_seeding = pytest.mark.parametrize("name", SEEDINGS)

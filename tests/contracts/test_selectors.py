@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sketchmeans import NystromKMeans
+from sketchmeans.data.rows import as_rows
 from sketchmeans.kernels import as_kernel
 from sketchmeans.landmarks import (
     SELECTORS,
@@ -17,8 +18,7 @@ from sketchmeans.landmarks import (
     as_selector,
     select_landmarks,
 )
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import as_rows
+from sketchmeans.numerics.parallel import Workers
 from tests.oracles import kernel_matrix, rbf, same_law_p_value
 
 every_selector = pytest.mark.parametrize("name", SELECTORS)

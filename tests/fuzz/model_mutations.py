@@ -18,8 +18,8 @@ import numpy as np
 
 import sketchmeans
 from sketchmeans import ModelFileError, NystromKMeans
-from sketchmeans.array_file import read_arrays, write_arrays
-from sketchmeans.checkpoint import Checkpoint, Record
+from sketchmeans.engine.checkpoint import Checkpoint, Record
+from sketchmeans.numerics.array_file import read_arrays, write_arrays
 from sketchmeans.persistence.container import read_model, write_model
 from tests.stored_models import FOLDER, TABLES, stored_tables
 

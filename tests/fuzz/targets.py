@@ -15,7 +15,7 @@ from pyarrow import parquet as pq
 from scipy import sparse
 
 from sketchmeans import NystromKMeans, TableClusterer, open_rows
-from sketchmeans.sources import column_types
+from sketchmeans.data.sources import column_types
 from tests.fuzz.mutations import mutate, mutate_inside_archive
 
 RNG = np.random.default_rng(0)

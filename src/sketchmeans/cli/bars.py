@@ -146,7 +146,7 @@ class Bars(StageCallback):
         if cost is None:
             self._progress.advance(bar, count)
             return
-        from sketchmeans.progress import expected_passes
+        from sketchmeans.engine.progress import expected_passes
 
         costs = self._costs[stage]
         costs.append(cost)

@@ -15,8 +15,8 @@ from sketchmeans.cli.screen import Screen
 from sketchmeans.cli.standard_input import copied
 
 if TYPE_CHECKING:
-    from sketchmeans.preparation import Table
-    from sketchmeans.tabular import TableClusterer
+    from sketchmeans.cluster.table import TableClusterer
+    from sketchmeans.data.preparation import Table
 
 #: The estimators by the name that is typed.
 _CLASSES = {
@@ -37,7 +37,7 @@ class Reading:
 
     def table(self, path: str) -> Table:
         """Return the table that a path stands for."""
-        from sketchmeans.preparation import as_table
+        from sketchmeans.data.preparation import as_table
 
         return as_table(
             path, header=_YES_NO[self.header], zero_based=_YES_NO[self.zero_based]
@@ -181,7 +181,7 @@ def model_and_rows(model: Any, table: Table, screen: Screen) -> tuple[Any, Any]:
 
 def rows_by_name(model: Any, table: Table) -> Any:
     """Return the rows of a table, with the columns that an estimator was fitted to."""
-    from sketchmeans.preparation import known_columns
+    from sketchmeans.data.preparation import known_columns
 
     names = getattr(model, "feature_names_in_", None)
     if names is None or table.types is None:

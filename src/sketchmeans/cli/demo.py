@@ -16,7 +16,7 @@ PICTURE, REPORT = "sketchmeans-demo.png", "sketchmeans-demo.html"
 
 def run(screen: Screen, out: str) -> None:
     """Cluster three examples, and leave a picture and a report."""
-    from sketchmeans.demo import arms, compared, digits, rings
+    from sketchmeans.cli.demo_cases import arms, compared, digits, rings
 
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
@@ -66,7 +66,7 @@ def _say(screen: Screen, results: list[Any]) -> None:
 
 
 def _picture(screen: Screen, results: list[Any], path: Path) -> str | None:
-    from sketchmeans.demo import draw
+    from sketchmeans.cli.demo_picture import draw
 
     try:
         with screen.working("Drawing the picture"):

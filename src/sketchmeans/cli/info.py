@@ -10,7 +10,7 @@ from sketchmeans.cli.data import STREAM, STREAM_NAME, Reading, loaded, readable
 from sketchmeans.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from sketchmeans.preparation import Table
+    from sketchmeans.data.preparation import Table
 
 #: Most columns that are listed.
 _LISTED = 40
@@ -26,7 +26,7 @@ _CALLED = {
 
 def run(screen: Screen, file: str, reading: Reading) -> None:
     """Say what is in a file: a table if its name ends as such, else a model."""
-    from sketchmeans.sources import FORMATS
+    from sketchmeans.data.sources import FORMATS
 
     is_table = file == STREAM or Path(file).suffix.lower() in FORMATS
     if is_table or os.path.isdir(file) or not os.path.lexists(file):
@@ -75,7 +75,7 @@ def _table(screen: Screen, table: Table, called: str) -> None:
 def _model(screen: Screen, file: str) -> None:
     from sketchmeans import TableClusterer
     from sketchmeans.cli.fit import say_sizes
-    from sketchmeans.memory import format_bytes
+    from sketchmeans.numerics.memory import format_bytes
 
     model = loaded(file)
     found = _described(model)

@@ -53,7 +53,7 @@ def finishing_pass(path: str | None, screen: Screen) -> Iterator[Any]:
     if path is None:
         yield None
         return
-    from sketchmeans.checkpoint import Checkpoint
+    from sketchmeans.engine.checkpoint import Checkpoint
 
     checkpoint = Checkpoint(path)
     screen.checkpoint = checkpoint

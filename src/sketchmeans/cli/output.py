@@ -25,7 +25,7 @@ def check_can_write(
     """Raise where a file could not be written, before hours of work are lost."""
     if path is None or (path == STREAM and ".csv" in suffixes):
         return
-    from sketchmeans.whole_file import check_can_write as check_file
+    from sketchmeans.numerics.atomic_file import check_can_write as check_file
 
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
@@ -90,7 +90,7 @@ def check_report(option: str, path: str | None) -> None:
 
 def write_labels(labels: Any, path: str) -> None:
     """Write labels to a file, or to standard output as CSV."""
-    from sketchmeans.whole_file import whole_file
+    from sketchmeans.numerics.atomic_file import whole_file
 
     if path == STREAM:
         for text in _lines(labels):

@@ -11,7 +11,7 @@ from sketchmeans.cli.data import Reading, loaded, model_and_rows, readable
 from sketchmeans.cli.output import check_apart, check_report
 from sketchmeans.cli.screen import Screen
 from sketchmeans.cli.stages import WatchedTable, stages
-from sketchmeans.preparation import Table
+from sketchmeans.data.preparation import Table
 
 #: Stages of a report that go through the rows.
 _ROW_BY_ROW = ("clusters", "certificate")

@@ -16,10 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from sketchmeans.cli.wording import in_options
-from sketchmeans.visible_text import harmless, harmless_json, one_line
+from sketchmeans.numerics.escape import harmless, harmless_json, one_line
 
 if TYPE_CHECKING:
-    from sketchmeans.checkpoint import Checkpoint
+    from sketchmeans.engine.checkpoint import Checkpoint
 
 
 class Screen:
@@ -116,7 +116,7 @@ class Screen:
     def json(self, found: Mapping[str, Any]) -> None:
         """Print the result for machines, if that is asked for."""
         if self.as_json:
-            from sketchmeans.diagnostics.base import plain
+            from sketchmeans.theory.base import plain
 
             text = json.dumps(plain(dict(found)), ensure_ascii=False)
             sys.stdout.write(harmless_json(self._renamed(text)) + "\n")

@@ -9,10 +9,10 @@ from typing import Any
 
 from sketchmeans.cli.bars import Bars, StageCallback, display
 from sketchmeans.cli.screen import Screen
-from sketchmeans.linalg import Array
-from sketchmeans.preparation import Column, Table
-from sketchmeans.sources import Source
-from sketchmeans.sources.base import Block
+from sketchmeans.data.preparation import Column, Table
+from sketchmeans.data.sources import Source
+from sketchmeans.data.sources.base import Block
+from sketchmeans.numerics.linalg import Array
 
 
 class Stage:

@@ -16,22 +16,21 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.blocks import BlockEngine, new_engine
-from sketchmeans.linalg import Array
-from sketchmeans.lloyd import Centers, LloydResult
-from sketchmeans.memory import memory_budget
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Rows, as_rows
-from sketchmeans.seeding import Seeding
-from sketchmeans.spaces import Space
-from sketchmeans.start import Start
-from sketchmeans.validation import (
+from sketchmeans.data.input import validated, weighted_rows
+from sketchmeans.data.rows import Rows, as_rows
+from sketchmeans.engine.blocks import BlockEngine, new_engine
+from sketchmeans.engine.lloyd import Centers, LloydResult
+from sketchmeans.engine.seeding import Seeding
+from sketchmeans.engine.spaces import Space
+from sketchmeans.engine.start import Start
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.memory import memory_budget
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import (
     check_integer,
     check_number,
     is_auto,
-    validated,
     warn_user,
-    weighted_rows,
 )
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.linalg import Array
-from sketchmeans.rows import Rows, block_height, spans
+from sketchmeans.data.rows import Rows, block_height, spans
+from sketchmeans.numerics.linalg import Array
 
 
 def labels_of_distinct_rows(rows: Rows, k: int) -> Array | None:

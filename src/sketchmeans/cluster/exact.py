@@ -8,28 +8,24 @@ from typing import Any, Self
 import numpy as np
 from sklearn.callback import with_callbacks
 
-from sketchmeans.bandwidth import Gamma
-from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
-from sketchmeans.gram import GramCenters, GramEngine, gram_matrix, has_distances
+from sketchmeans.data.rows import Block, Rows
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.gram import GramCenters, GramEngine, gram_matrix, has_distances
+from sketchmeans.engine.lloyd import Centers, LloydResult, lloyd
+from sketchmeans.engine.progress import Progress
+from sketchmeans.engine.progressive import SWAP_WORK
+from sketchmeans.engine.seeding import Seeding
+from sketchmeans.engine.spaces import FeatureSpace, LandmarkSpace, SpanSpace
+from sketchmeans.engine.start import Start, read_start
+from sketchmeans.engine.swaps import improve, most_trials
 from sketchmeans.kernels import FromDistances, Kernel, is_given
-from sketchmeans.linalg import Array
-from sketchmeans.lloyd import Centers, LloydResult, lloyd
-from sketchmeans.memory import FIXED_NEED, format_bytes, memory_budget
-from sketchmeans.parallel import Workers
-from sketchmeans.progress import Progress
-from sketchmeans.progressive import SWAP_WORK
-from sketchmeans.rows import Block, Rows
-from sketchmeans.seeding import Seeding
-from sketchmeans.spaces import FeatureSpace, LandmarkSpace, SpanSpace
-from sketchmeans.start import Start, read_start
-from sketchmeans.swaps import improve, most_trials
-from sketchmeans.validation import (
-    all_or_nothing,
-    as_generator,
-    is_auto,
-)
+from sketchmeans.kernels.bandwidth import Gamma
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.memory import FIXED_NEED, format_bytes, memory_budget
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import all_or_nothing, as_generator, is_auto
 
 
 class KernelKMeans(KernelClusterer):

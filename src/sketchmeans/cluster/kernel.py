@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.bandwidth import Gamma
 from sketchmeans.cluster.base import Clusterer
+from sketchmeans.data.rows import Block, Rows, float_type
+from sketchmeans.engine.lloyd import Centers
+from sketchmeans.engine.spaces import SpanSpace, landmark_space
 from sketchmeans.kernels import (
     Kernel,
     Precomputed,
@@ -17,13 +19,11 @@ from sketchmeans.kernels import (
     typical_exponent,
     warn_if_indefinite,
 )
-from sketchmeans.linalg import SYMMETRY_TOLERANCE, Array
-from sketchmeans.lloyd import Centers
-from sketchmeans.memory import format_bytes, memory_budget
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, float_type
-from sketchmeans.spaces import SpanSpace, landmark_space
-from sketchmeans.validation import warn_user
+from sketchmeans.kernels.bandwidth import Gamma
+from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE, Array
+from sketchmeans.numerics.memory import format_bytes, memory_budget
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import warn_user
 
 #: Exponents of the kernel below which float32 keeps less than three digits of a
 #: distance, and below which it makes no sense to look for clusters.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sketchmeans.memory import FIXED_NEED
-from sketchmeans.rows import Rows
-from sketchmeans.spaces import SpanSpace
+from sketchmeans.data.rows import Rows
+from sketchmeans.engine.spaces import SpanSpace
+from sketchmeans.numerics.memory import FIXED_NEED
 
 
 def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -> int:

@@ -11,9 +11,6 @@ import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
-from sketchmeans.audit import audited
-from sketchmeans.bandwidth import Gamma
-from sketchmeans.blocks import BlockEngine, new_engine
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.cluster.need import fit_need, thread_need
 from sketchmeans.cluster.remote import check_no_reducer, check_possible
@@ -24,8 +21,34 @@ from sketchmeans.cluster.resume import (
     remembered,
     seed_of,
 )
+from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.input import validated, weighted_rows
+from sketchmeans.data.labels import check_labels_path, written_labels
+from sketchmeans.data.rows import HELD_BYTES, Block, Rows
+from sketchmeans.engine.audit import audited
+from sketchmeans.engine.blocks import BlockEngine, new_engine
+from sketchmeans.engine.lloyd import Centers, LloydResult
+from sketchmeans.engine.progress import Progress
+from sketchmeans.engine.progressive import (
+    Schedule,
+    final,
+    heats,
+    nearest_points,
+    rescued,
+    sizes_for,
+    swapped,
+)
+from sketchmeans.engine.seeding import Seeding
+from sketchmeans.engine.spaces import (
+    LandmarkSpace,
+    SpanSpace,
+    given_matrix,
+    landmark_space,
+)
+from sketchmeans.engine.start import Start, read_start
+from sketchmeans.engine.subsample import far_rows
 from sketchmeans.kernels import Kernel, is_given
-from sketchmeans.labels import check_labels_path, written_labels
+from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import (
     LandmarkPath,
     Landmarks,
@@ -35,40 +58,17 @@ from sketchmeans.landmarks import (
     read_landmarks,
     successive_draws,
 )
-from sketchmeans.linalg import check_no_overflow
-from sketchmeans.lloyd import Centers, LloydResult
-from sketchmeans.memory import format_bytes, memory_budget
-from sketchmeans.parallel import Workers
-from sketchmeans.progress import Progress
-from sketchmeans.progressive import (
-    Schedule,
-    final,
-    heats,
-    nearest_points,
-    rescued,
-    sizes_for,
-    swapped,
-)
-from sketchmeans.reduction import ReducedRows, as_reducer, reduced
-from sketchmeans.rows import HELD_BYTES, Block, Rows, is_dask
-from sketchmeans.seeding import Seeding
-from sketchmeans.spaces import (
-    LandmarkSpace,
-    SpanSpace,
-    given_matrix,
-    landmark_space,
-)
-from sketchmeans.start import Start, read_start
-from sketchmeans.subsample import far_rows
-from sketchmeans.validation import (
+from sketchmeans.numerics.linalg import check_no_overflow
+from sketchmeans.numerics.memory import format_bytes, memory_budget
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import (
     all_or_nothing,
     as_generator,
     check_integer,
     check_option,
     is_auto,
-    validated,
-    weighted_rows,
 )
+from sketchmeans.reduction import ReducedRows, as_reducer, reduced
 
 #: Weight of all earlier batches together, in weights of the last one, at the most:
 #: means of rows that were assigned to centres of long ago are forgotten.
@@ -426,7 +426,7 @@ class NystromKMeans(KernelClusterer):
         y : ignored
         sample_weight : array-like of shape (n,), optional
         """
-        if is_dask(X):
+        if find_adapter(X) is not None:
             raise TypeError(
                 "partial_fit does not take a Dask collection, which fit goes through "
                 "as a whole. Give one partition at a time, computed."

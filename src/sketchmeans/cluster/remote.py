@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sketchmeans.rows import Rows, is_dask
+from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.rows import Rows
 
 
 def check_possible(estimator: Any, X: Any, checkpoint: Any, labels_out: Any) -> None:
     """Raise where a Dask collection is fitted with what only one process can do."""
-    if not is_dask(X):
+    if find_adapter(X) is None:
         return
     if checkpoint is not None:
         raise ValueError(

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.checkpoint import Record, as_checkpoint
-from sketchmeans.identity import file_stamps, identity_of
+from sketchmeans.data.rows import Rows, check_finite
+from sketchmeans.engine.checkpoint import Record, as_checkpoint
+from sketchmeans.engine.identity import file_stamps, identity_of
+from sketchmeans.engine.lloyd_arrays import Arrays
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks import LandmarkPath, Landmarks
-from sketchmeans.lloyd_arrays import Arrays
-from sketchmeans.rows import Rows, check_finite
 
 Choice = tuple[Landmarks, LandmarkPath | None]
 

@@ -9,15 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import with_callbacks
 
-from sketchmeans.audit import audited
-from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster.base import Clusterer
-from sketchmeans.kernels import squared_distances_among
-from sketchmeans.lloyd import Centers, LloydResult, side_by_side
-from sketchmeans.memory import format_bytes, memory_budget
-from sketchmeans.parallel import Workers
-from sketchmeans.progress import Progress
-from sketchmeans.progressive import (
+from sketchmeans.data.rows import Rows
+from sketchmeans.engine.audit import audited
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.lloyd import Centers, LloydResult, side_by_side
+from sketchmeans.engine.progress import Progress
+from sketchmeans.engine.progressive import (
     Schedule,
     final,
     heat,
@@ -26,16 +24,18 @@ from sketchmeans.progressive import (
     rescued,
     swapped,
 )
-from sketchmeans.reduction import ShiftedRows, as_reducer, reduced
-from sketchmeans.rows import Rows
-from sketchmeans.seeding import Seeding, as_seeding
-from sketchmeans.spaces import InputSpace
-from sketchmeans.validation import (
+from sketchmeans.engine.seeding import Seeding, as_seeding
+from sketchmeans.engine.spaces import InputSpace
+from sketchmeans.kernels import squared_distances_among
+from sketchmeans.numerics.memory import format_bytes, memory_budget
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import (
     all_or_nothing,
     as_generator,
     check_integer,
     is_auto,
 )
+from sketchmeans.reduction import ShiftedRows, as_reducer, reduced
 
 #: Restarts that go on in the original space, and passes until one is left.
 _FINALISTS, _PLAYOFF_PASSES = 3, 3

@@ -22,23 +22,23 @@ from sketchmeans.diagnostics.agreement import (
     clustering_accuracy,
     normalized_mutual_info_score,
 )
-from sketchmeans.diagnostics.budget import LandmarkBudget, landmark_budget
 from sketchmeans.diagnostics.certificate import Certificate, certificate
 from sketchmeans.diagnostics.columns import ColumnSummary, column_summary
 from sketchmeans.diagnostics.comparison import Comparison, compare_models
-from sketchmeans.diagnostics.decay import SpectrumDecay, spectrum_decay
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
-from sketchmeans.diagnostics.preserving import is_gamma_preserving, preserved_gamma
-from sketchmeans.diagnostics.risk import Risk, risk
 from sketchmeans.diagnostics.row_map import RowMap, row_map
-from sketchmeans.diagnostics.sketch_sizes import SketchSize, sketch_size
-from sketchmeans.diagnostics.spectrum import (
+from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
+from sketchmeans.theory.budget import LandmarkBudget, landmark_budget
+from sketchmeans.theory.decay import SpectrumDecay, spectrum_decay
+from sketchmeans.theory.preserving import is_gamma_preserving, preserved_gamma
+from sketchmeans.theory.risk import Risk, risk
+from sketchmeans.theory.sketch_sizes import SketchSize, sketch_size
+from sketchmeans.theory.spectrum import (
     EffectiveDimension,
     RidgeLeverageScores,
     effective_dimension,
     ridge_leverage_scores,
 )
-from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
 
 __all__ = [
     "Advice",

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.bandwidth import Gamma
-from sketchmeans.diagnostics.base import Report
-from sketchmeans.diagnostics.problem import KernelLike, opened
-from sketchmeans.validation import check_integer
+from sketchmeans.kernels.bandwidth import Gamma
+from sketchmeans.numerics.parameters import check_integer
+from sketchmeans.theory.base import Report
+from sketchmeans.theory.problem import KernelLike, opened
 
 #: Stability that is as good as the best: of clusters, and of bandwidths, which are
 #: told apart by the certificate, too.

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from sketchmeans.diagnostics.base import Report
-from sketchmeans.linalg import Array
-from sketchmeans.validation import check_weights
+from sketchmeans.data.input import check_weights
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.theory.base import Report
 
 __all__ = [
     "Agreement",

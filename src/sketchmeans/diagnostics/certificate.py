@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.blocks import BlockEngine
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
-from sketchmeans.diagnostics.base import Report
-from sketchmeans.diagnostics.checks import check_below
-from sketchmeans.diagnostics.definite import check_definite
+from sketchmeans.data.input import validated, weighted_rows
+from sketchmeans.data.rows import Block, Rows
 from sketchmeans.diagnostics.fitted import (
     Model,
     check_given_rows,
@@ -25,17 +23,14 @@ from sketchmeans.diagnostics.spectral_bounds import (
     linear_moments,
     subsample_bounds,
 )
+from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.kernels import Kernel, Linear, is_given
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows
-from sketchmeans.validation import (
-    as_generator,
-    check_integer,
-    check_option,
-    validated,
-    weighted_rows,
-)
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
+from sketchmeans.theory.base import Report
+from sketchmeans.theory.checks import check_below
+from sketchmeans.theory.definite import check_definite
 
 #: Landmarks for a model that has none of its own.
 _LANDMARKS = 1_000

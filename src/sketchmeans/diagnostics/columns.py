@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.diagnostics.base import Report
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.preparation import Column, as_table, column_moments
+from sketchmeans.data.preparation import Column, as_table, column_moments
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.theory.base import Report
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,9 +15,9 @@ from sketchmeans.diagnostics.agreement import (
     adjusted_rand_score,
     normalized_mutual_info_score,
 )
-from sketchmeans.diagnostics.base import Report
 from sketchmeans.diagnostics.certificate import certificate
-from sketchmeans.linalg import Array
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.theory.base import Report
 
 
 @dataclass(frozen=True, repr=False)

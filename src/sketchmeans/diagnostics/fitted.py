@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.assign import Table
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.data.rows import Block, Rows
+from sketchmeans.engine.assign import Table
+from sketchmeans.engine.spaces import LandmarkSpace, Space
 from sketchmeans.kernels import Kernel, is_given
-from sketchmeans.linalg import Array
-from sketchmeans.rows import Block, Rows
-from sketchmeans.spaces import LandmarkSpace, Space
+from sketchmeans.numerics.linalg import Array
 
 Model = KernelKMeans | NystromKMeans | SketchedKMeans
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.assign import Table, unpacked
-from sketchmeans.blocks import BlockEngine
-from sketchmeans.linalg import Array
-from sketchmeans.lloyd import Assignment, Centers
+from sketchmeans.engine.assign import Table, unpacked
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.lloyd import Assignment, Centers
+from sketchmeans.numerics.linalg import Array
 
 
 def mixed(groups: Sequence[Centers]) -> Centers:

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from sketchmeans.bandwidth import Gamma
-from sketchmeans.blocks import BlockEngine
+from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.diagnostics.agreement import adjusted_rand_score
-from sketchmeans.diagnostics.checks import check_below, check_positive
 from sketchmeans.diagnostics.mixed import MixedEngine, batches, joined, mixed
-from sketchmeans.diagnostics.problem import KernelLike, Problem, opened
 from sketchmeans.diagnostics.spectral_bounds import subsample_bounds
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.lloyd import Centers, lloyd
+from sketchmeans.engine.seeding import KMeansPlusPlus
+from sketchmeans.engine.spaces import LandmarkSpace
 from sketchmeans.kernels import Kernel, as_kernel, is_given
+from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.base import successive_draws
-from sketchmeans.linalg import Array, largest_eigenvalues
-from sketchmeans.lloyd import Centers, lloyd
-from sketchmeans.rows import Rows, as_rows
-from sketchmeans.seeding import KMeansPlusPlus
-from sketchmeans.spaces import LandmarkSpace
-from sketchmeans.validation import check_integer
+from sketchmeans.numerics.linalg import Array, largest_eigenvalues
+from sketchmeans.numerics.parameters import check_integer
+from sketchmeans.theory.checks import check_below, check_positive
+from sketchmeans.theory.problem import KernelLike, Problem, opened
 
 #: Restarts of each fit, and what ends them.
 _RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.assign import dense
 from sketchmeans.cluster import NystromKMeans, SketchedKMeans
-from sketchmeans.diagnostics.base import Report
+from sketchmeans.data.input import validated
+from sketchmeans.data.rows import Block, Rows, as_rows, spans
 from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
+from sketchmeans.engine.assign import dense
+from sketchmeans.engine.spaces import LandmarkSpace, given_matrix
 from sketchmeans.kernels import is_given
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, as_rows, spans
-from sketchmeans.spaces import LandmarkSpace, given_matrix
-from sketchmeans.validation import as_generator, check_integer, validated
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import as_generator, check_integer
+from sketchmeans.theory.base import Report
 
 #: Rows that span the map of a model which has no landmarks.
 _SPAN_ROWS = 400

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from sketchmeans.assign import Table
+from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.engine.assign import Table
+from sketchmeans.engine.lloyd import Centers
+from sketchmeans.engine.spaces import given_matrix, landmark_matrix
 from sketchmeans.kernels import Kernel, Linear, is_given, squared_norms, toarray
-from sketchmeans.linalg import Array, largest_eigenvalues, pseudo_inverse
-from sketchmeans.lloyd import Centers
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, block_height, spans
-from sketchmeans.spaces import given_matrix, landmark_matrix
+from sketchmeans.numerics.linalg import Array, largest_eigenvalues, pseudo_inverse
+from sketchmeans.numerics.parallel import Workers
 
 #: Roundings of a kernel value, or of a sum of products, that are allowed for.
 _ROUNDINGS = 16.0

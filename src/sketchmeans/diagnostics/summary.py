@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.data.input import validated
+from sketchmeans.data.preparation import PreparedSource
+from sketchmeans.data.rows import Block, Rows, as_rows, spans
 from sketchmeans.diagnostics.agreement import Agreement, agreement
-from sketchmeans.diagnostics.base import Report
 from sketchmeans.diagnostics.fitted import (
     Assigner,
     Nearest,
     check_model,
     has_given_kernel,
 )
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.preparation import PreparedSource
-from sketchmeans.rows import Block, Rows, as_rows, spans
-from sketchmeans.validation import check_integer, validated
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import check_integer
+from sketchmeans.theory.base import Report
 
 #: Bins of the margins, which lie between 0 and 1: many, as in feature spaces of many
 #: dimensions all distances are nearly the same.

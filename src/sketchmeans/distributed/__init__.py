@@ -5,7 +5,14 @@ them.  What travels is landmarks and coefficients one way, and sums over cluster
 up along a tree, the other.
 """
 
+from typing import Any
+
 from sketchmeans.distributed.rows import DaskRows
 from sketchmeans.distributed.table import DaskTable, as_table
 
-__all__ = ["DaskRows", "DaskTable", "as_table"]
+__all__ = ["DaskRows", "DaskTable", "as_rows", "as_table"]
+
+
+def as_rows(X: Any, workers: Any, weights: Any) -> DaskRows:
+    """Return the rows of a Dask collection, or of the table of one."""
+    return DaskRows(as_table(X), workers, weights)

@@ -11,10 +11,6 @@ import dask.array as da
 import numpy as np
 from dask.delayed import Delayed, delayed
 
-from sketchmeans.assign import unpacked
-from sketchmeans.blocks import BlockEngine
-from sketchmeans.bounds import Steps, Totals
-from sketchmeans.coordinates import STORE_FEATURES
 from sketchmeans.distributed import parts
 from sketchmeans.distributed.parts import Nearest, Place, Plan, Summary
 from sketchmeans.distributed.rows import DaskRows
@@ -28,10 +24,14 @@ from sketchmeans.distributed.running import (
     task,
 )
 from sketchmeans.distributed.table import Partition
-from sketchmeans.linalg import Array
-from sketchmeans.lloyd import Assignment, Centers
-from sketchmeans.looks import Look
-from sketchmeans.spaces import SpanSpace
+from sketchmeans.engine.assign import unpacked
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.bounds import Steps, Totals
+from sketchmeans.engine.coordinates import STORE_FEATURES
+from sketchmeans.engine.lloyd import Assignment, Centers
+from sketchmeans.engine.looks import Look
+from sketchmeans.engine.spaces import SpanSpace
+from sketchmeans.numerics.linalg import Array
 
 
 class PartLabels:

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.blocks import BlockEngine
-from sketchmeans.bounds import RowBounds, Steps
+from sketchmeans.data.rows import Block, Rows, by_block, spans
 from sketchmeans.distributed.table import Declared, as_block, as_declared
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.bounds import RowBounds, Steps
+from sketchmeans.engine.lloyd import Centers
+from sketchmeans.engine.looks import Look
+from sketchmeans.engine.spaces import Space, landmark_space
 from sketchmeans.kernels import Kernel
-from sketchmeans.linalg import Array
-from sketchmeans.lloyd import Centers
-from sketchmeans.looks import Look
-from sketchmeans.parallel import Workers, process_buffers
-from sketchmeans.rows import Block, Rows, by_block, spans
-from sketchmeans.spaces import Space, landmark_space
-from sketchmeans.sums import TreeSum
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers, process_buffers
+from sketchmeans.numerics.sums import TreeSum
 
 
 @dataclass(frozen=True)

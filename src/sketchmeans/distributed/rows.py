@@ -10,6 +10,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.data.rows import (
+    Block,
+    Moments,
+    Result,
+    Rows,
+    block_height,
+    check_finite,
+    float_type,
+    spans,
+)
 from sketchmeans.distributed import parts
 from sketchmeans.distributed.parts import Place
 from sketchmeans.distributed.running import (
@@ -22,18 +32,8 @@ from sketchmeans.distributed.running import (
     task,
 )
 from sketchmeans.distributed.table import DaskTable
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import (
-    Block,
-    Moments,
-    Result,
-    Rows,
-    block_height,
-    check_finite,
-    float_type,
-    spans,
-)
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
 
 
 class DaskRows(Rows):

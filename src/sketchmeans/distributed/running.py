@@ -18,7 +18,7 @@ from dask import local, threaded
 from dask.base import get_scheduler
 from dask.optimization import cull
 
-from sketchmeans.memory import DEFAULT_SHARE
+from sketchmeans.numerics.memory import DEFAULT_SHARE
 
 #: Results that one task adds up.
 _FAN_IN = 8

@@ -14,8 +14,8 @@ from dask.array.optimization import optimize
 from dask.delayed import Delayed
 from scipy import sparse
 
+from sketchmeans.data.rows import Block
 from sketchmeans.distributed.running import Node, kept, results, task
-from sketchmeans.rows import Block
 
 
 @dataclass(frozen=True)

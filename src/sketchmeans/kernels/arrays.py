@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block
+from sketchmeans.data.rows import Block
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
 
 #: Landmarks with a larger share of nonzeros are multiplied as dense columns.
 _DENSE_SHARE = 0.05

@@ -10,11 +10,15 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
-from sketchmeans.bandwidth import resolve_gamma
+from sketchmeans.data.rows import Block, Rows, block_height, filled, float_type
+from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.kernels.squared import SquaredDistances
-from sketchmeans.linalg import SYMMETRY_TOLERANCE, ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, block_height, filled, float_type
+from sketchmeans.numerics.linalg import (
+    SYMMETRY_TOLERANCE,
+    ZERO_DISTANCE_ROUNDINGS,
+    Array,
+)
+from sketchmeans.numerics.parallel import Workers
 
 #: Rows on which kernels of users are tried.
 _PROBED_ROWS = 16

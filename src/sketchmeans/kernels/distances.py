@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import (
     manhattan_distances,
 )
 
-from sketchmeans.bandwidth import Gamma
+from sketchmeans.data.rows import Block, Rows, block_height, filled, float_type
 from sketchmeans.kernels.arrays import (
     Products,
     by_rows,
@@ -22,11 +22,11 @@ from sketchmeans.kernels.arrays import (
     squared_norms,
     toarray,
 )
+from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.kernels.base import Columns, Kernel
 from sketchmeans.kernels.squared import SquaredDistances, squared_distances_among
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, block_height, filled, float_type
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
 
 #: Up to this size an exponent is exact to about 1e-4 in float32.
 _FLOAT32_EXPONENT = 256.0
@@ -50,7 +50,7 @@ class RBF(Kernel):
     Parameters
     ----------
     gamma : float, "mean", "median" or "scale"
-        A number or a rule, see `sketchmeans.bandwidth.resolve_gamma`.
+        A number or a rule, see `sketchmeans.kernels.bandwidth.resolve_gamma`.
 
     Examples
     --------

@@ -12,13 +12,13 @@ from sklearn.metrics.pairwise import (
     PAIRWISE_KERNEL_FUNCTIONS,
 )
 
-from sketchmeans.bandwidth import Gamma, nearby_distance, typical_distance
+from sketchmeans.data.rows import Rows
+from sketchmeans.kernels.bandwidth import Gamma, nearby_distance, typical_distance
 from sketchmeans.kernels.base import Kernel
 from sketchmeans.kernels.distances import RBF, Laplacian
 from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
-from sketchmeans.rows import Rows
-from sketchmeans.validation import check_number, warn_user
+from sketchmeans.numerics.parameters import check_number, warn_user
 
 KERNELS: dict[str, type[Kernel]] = {
     "rbf": RBF,

@@ -14,11 +14,11 @@ from sklearn.metrics.pairwise import (
     pairwise_kernels,
 )
 
-from sketchmeans.bandwidth import Gamma
+from sketchmeans.data.rows import Block, Rows, float_type
+from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.kernels.base import Columns, Kernel
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, float_type
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
 
 
 class Pairwise(Kernel):

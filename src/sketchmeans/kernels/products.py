@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from sketchmeans.bandwidth import Gamma
+from sketchmeans.data.rows import Block, Rows, float_type
 from sketchmeans.kernels.arrays import Products, squared_norms
+from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.kernels.base import Columns, Kernel
 from sketchmeans.kernels.squared import squared_distances_among
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, float_type
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
 
 
 class _ProductKernel(Kernel):

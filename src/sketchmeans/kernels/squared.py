@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans.data.rows import LEAST_SQUARE, Block, Rows, block_height, filled, spans
 from sketchmeans.kernels.arrays import Products, squared_norms, toarray
-from sketchmeans.linalg import CANCELLATION_ROUNDINGS, ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.rows import LEAST_SQUARE, Block, Rows, block_height, filled, spans
+from sketchmeans.numerics.linalg import (
+    CANCELLATION_ROUNDINGS,
+    ZERO_DISTANCE_ROUNDINGS,
+    Array,
+)
 
 #: Numbers in the differences that are formed at a time.
 _PART = 2**18

@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.data.rows import Block, Rows
 from sketchmeans.kernels import Kernel
-from sketchmeans.linalg import Array
-from sketchmeans.rows import Block, Rows
-from sketchmeans.validation import check_flag, warn_user
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parameters import check_flag, warn_user
 
 
 @dataclass(frozen=True)

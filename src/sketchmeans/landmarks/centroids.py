@@ -6,15 +6,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 
+from sketchmeans.data.rows import Rows
+from sketchmeans.engine.progress import Progress
+from sketchmeans.engine.progressive import Schedule, final, heats
+from sketchmeans.engine.seeding import KMeansPlusPlus
+from sketchmeans.engine.spaces import InputSpace
 from sketchmeans.kernels import Kernel, Precomputed, squared_distances_among
 from sketchmeans.landmarks.base import Landmarks, warn_if_fewer
 from sketchmeans.landmarks.draws import centroid_landmarks
-from sketchmeans.progress import Progress
-from sketchmeans.progressive import Schedule, final, heats
-from sketchmeans.rows import Rows
-from sketchmeans.seeding import KMeansPlusPlus
-from sketchmeans.spaces import InputSpace
-from sketchmeans.validation import check_integer, check_number
+from sketchmeans.numerics.parameters import check_integer, check_number
 
 
 class Centroids(CallbackSupportMixin, BaseEstimator):

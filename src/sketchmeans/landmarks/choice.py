@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.bandwidth import Gamma
+from sketchmeans.data.input import checked_table, weighted_rows
+from sketchmeans.data.rows import Rows
 from sketchmeans.kernels import Kernel, Precomputed, as_kernel, warn_if_indefinite
+from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.base import Landmarks, LandmarkSelector
 from sketchmeans.landmarks.centroids import Centroids
 from sketchmeans.landmarks.diagonal import ColumnNorm, Diagonal
@@ -19,15 +21,8 @@ from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
 from sketchmeans.landmarks.leverage import BottomUp, Leverage, RidgeLeverage
 from sketchmeans.landmarks.pivots import Cholesky, Greedy, RandomCholesky
 from sketchmeans.landmarks.uniform import Uniform
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Rows
-from sketchmeans.validation import (
-    as_generator,
-    check_integer,
-    checked_table,
-    is_auto,
-    weighted_rows,
-)
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import as_generator, check_integer, is_auto
 
 SELECTORS: dict[str, Callable[[], LandmarkSelector]] = {
     "uniform": Uniform,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sketchmeans.data.rows import Block, Rows, block_height, filled
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import Landmarks, draw_landmarks, row_weights
-from sketchmeans.linalg import Array
-from sketchmeans.rows import Block, Rows, block_height, filled
-from sketchmeans.validation import check_integer
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parameters import check_integer
 
 
 class Diagonal(BaseEstimator):

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from sketchmeans.data.rows import Block, Rows, block_height, filled, spans
 from sketchmeans.kernels import Columns, Kernel
 from sketchmeans.landmarks.base import row_weights
 from sketchmeans.landmarks.draws import value_type
-from sketchmeans.linalg import Array, eigen_decomposition, relative_cut
-from sketchmeans.rows import Block, Rows, block_height, filled, spans
+from sketchmeans.numerics.linalg import Array, eigen_decomposition, relative_cut
 
 
 @dataclass(frozen=True)

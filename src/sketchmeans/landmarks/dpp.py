@@ -10,6 +10,7 @@ from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dpotrf, dtrtri
 from sklearn.base import BaseEstimator
 
+from sketchmeans.data.rows import Rows
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import Landmarks, LandmarkSelector
 from sketchmeans.landmarks.draws import (
@@ -20,9 +21,12 @@ from sketchmeans.landmarks.draws import (
 )
 from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
 from sketchmeans.landmarks.uniform import Uniform
-from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array, check_no_overflow
-from sketchmeans.rows import Rows
-from sketchmeans.validation import check_integer, check_option
+from sketchmeans.numerics.linalg import (
+    ZERO_DISTANCE_ROUNDINGS,
+    Array,
+    check_no_overflow,
+)
+from sketchmeans.numerics.parameters import check_integer, check_option
 
 #: Proposals whose kernel values are computed together.
 _BATCH = 256

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.data.rows import Rows
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.landmarks.base import Landmarks, first_of_each, warn_if_fewer
-from sketchmeans.linalg import Array
-from sketchmeans.rows import Rows
+from sketchmeans.numerics.linalg import Array
 
 
 def draw(mass: Array, size: int, rng: np.random.Generator) -> Array:

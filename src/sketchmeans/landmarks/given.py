@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.data.rows import Rows, check_finite, spans
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.landmarks.base import Landmarks
-from sketchmeans.linalg import SYMMETRY_TOLERANCE
-from sketchmeans.rows import Rows, check_finite, spans
+from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE
 
 #: Rows of a given matrix that are compared with their mirror image at a time.
 _STRIP = 512

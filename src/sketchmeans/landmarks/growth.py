@@ -7,15 +7,15 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from sketchmeans.blocks import BlockEngine
+from sketchmeans.data.rows import Rows
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.lloyd import Centers, lloyd
+from sketchmeans.engine.seeding import KMeansPlusPlus
+from sketchmeans.engine.spaces import LandmarkSpace, given_matrix, landmark_matrix
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.landmarks.base import successive_draws
-from sketchmeans.linalg import Array, ridged_inverse
-from sketchmeans.lloyd import Centers, lloyd
-from sketchmeans.memory import FIXED_NEED, format_bytes
-from sketchmeans.rows import Rows
-from sketchmeans.seeding import KMeansPlusPlus
-from sketchmeans.spaces import LandmarkSpace, given_matrix, landmark_matrix
+from sketchmeans.numerics.linalg import Array, ridged_inverse
+from sketchmeans.numerics.memory import FIXED_NEED, format_bytes
 
 #: A doubling that lowers the estimated cost by less than this share ends the growth.
 GAIN = 0.005

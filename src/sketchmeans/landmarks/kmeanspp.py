@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sketchmeans.blocks import BlockEngine
+from sketchmeans.data.rows import Block, Rows, block_height
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.spaces import InputSpace
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.landmarks.base import Landmarks, row_weights
 from sketchmeans.landmarks.draws import (
@@ -17,10 +19,12 @@ from sketchmeans.landmarks.draws import (
     landmarks_at,
     value_type,
 )
-from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array, check_no_overflow
-from sketchmeans.rows import Block, Rows, block_height
-from sketchmeans.spaces import InputSpace
-from sketchmeans.validation import check_flag, check_integer, check_number
+from sketchmeans.numerics.linalg import (
+    ZERO_DISTANCE_ROUNDINGS,
+    Array,
+    check_no_overflow,
+)
+from sketchmeans.numerics.parameters import check_flag, check_integer, check_number
 
 
 class KernelKMeansPlusPlus(BaseEstimator):

@@ -9,6 +9,7 @@ from math import ceil, log
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sketchmeans.data.rows import Rows
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import Landmarks, draw_landmarks, successive_draws
 from sketchmeans.landmarks.dictionary import WeightedKernel
@@ -20,8 +21,7 @@ from sketchmeans.landmarks.scores import (
     recursive_ridge_leverage_scores,
     sketched_leverage_scores,
 )
-from sketchmeans.rows import Rows
-from sketchmeans.validation import check_integer, check_number, check_option
+from sketchmeans.numerics.parameters import check_integer, check_number, check_option
 
 
 class _ByLeverage(BaseEstimator):

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator
 
+from sketchmeans.data.rows import Rows, block_height, spans
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import Landmarks, row_weights
 from sketchmeans.landmarks.draws import (
@@ -28,9 +29,8 @@ from sketchmeans.landmarks.draws import (
     subsample,
     value_type,
 )
-from sketchmeans.linalg import Array, check_no_overflow, relative_cut
-from sketchmeans.rows import Rows, block_height, spans
-from sketchmeans.validation import check_flag, check_integer
+from sketchmeans.numerics.linalg import Array, check_no_overflow, relative_cut
+from sketchmeans.numerics.parameters import check_flag, check_integer
 
 Result = TypeVar("Result")
 

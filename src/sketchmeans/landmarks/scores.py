@@ -10,6 +10,7 @@ from math import ceil
 
 import numpy as np
 
+from sketchmeans.data.rows import Rows
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.dictionary import (
     Dictionary,
@@ -17,13 +18,12 @@ from sketchmeans.landmarks.dictionary import (
     WeightedKernel,
     draw_dictionary,
 )
-from sketchmeans.linalg import (
+from sketchmeans.numerics.linalg import (
     Array,
     eigen_decomposition,
     pseudo_inverse,
     relative_cut,
 )
-from sketchmeans.rows import Rows
 
 #: A level of the recursion has this many times the rows of the level below, and a
 #: step of the bottom-up path this part of the ridge before.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sketchmeans.data.rows import Rows
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import Landmarks, draw_landmarks
-from sketchmeans.rows import Rows
 
 
 class Uniform(BaseEstimator):

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 from sklearn.utils.validation import check_is_fitted
 
-import sketchmeans
+from sketchmeans.numerics.parameters import warn_user
 from sketchmeans.persistence.container import parsed_json, read_model, write_model
 from sketchmeans.persistence.registry import REGISTRY
 from sketchmeans.persistence.values import Packer, Unpacker
-from sketchmeans.validation import warn_user
 
 __all__ = ["ModelFileError", "load", "save"]
 
@@ -75,7 +75,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         # What could not be loaded is not saved.
         Unpacker(REGISTRY, packer.tensors).model(node)
         schema = json.dumps(
-            {"written_by": f"sketchmeans {sketchmeans.__version__}", "model": node},
+            {"written_by": f"sketchmeans {version('sketchmeans')}", "model": node},
             allow_nan=False,
             separators=(",", ":"),
         )

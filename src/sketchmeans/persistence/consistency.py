@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.kernels import Pairwise, Precomputed, is_given
-from sketchmeans.memory import format_bytes
+from sketchmeans.numerics.memory import format_bytes
 from sketchmeans.persistence.kinds import Real, Tensor
 
 

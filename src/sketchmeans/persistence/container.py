@@ -14,9 +14,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as bytes_from_tensors
 
-from sketchmeans.linalg import Array
+from sketchmeans.numerics.atomic_file import whole_file
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.persistence.history import VERSION, Version, version_text
-from sketchmeans.whole_file import whole_file
 
 #: What the metadata call the format.
 FORMAT = "sketchmeans-model"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.engine.seeding import KMeansPlusPlus, LocalSearch, RandomSeeding
 from sketchmeans.kernels import KERNELS, Pairwise
 from sketchmeans.landmarks import SELECTORS
 from sketchmeans.persistence.kinds import (
@@ -31,7 +32,6 @@ from sketchmeans.reduction import (
     LaplacianScore,
     SignProjection,
 )
-from sketchmeans.seeding import KMeansPlusPlus, LocalSearch, RandomSeeding
 
 KERNEL_CLASSES = frozenset(KERNELS.values()) | {Pairwise}
 SELECTOR_CLASSES = frozenset(type(make()) for make in SELECTORS.values())

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.cluster.table import TableClusterer
 from sketchmeans.landmarks import LandmarkPath
 from sketchmeans.nystrom import Nystrom
 from sketchmeans.persistence.consistency import (
@@ -62,7 +63,6 @@ from sketchmeans.reduction import (
 from sketchmeans.reduction.approximate_svd import Projection
 from sketchmeans.reduction.selection import Selection
 from sketchmeans.reduction.signs import Signs
-from sketchmeans.tabular import TableClusterer
 
 # --- fitted attributes ----------------------------------------------------------------
 # Dimensions: d features, w features of the landmarks, m landmarks, k clusters,

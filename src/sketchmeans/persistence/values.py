@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.linalg import Array
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.persistence.container import Tensors, storable_type
 from sketchmeans.persistence.history import VERSION, Version, upgraded, version_text
 from sketchmeans.persistence.specs import Registry, Spec, required_names

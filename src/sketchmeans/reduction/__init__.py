@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
-from sketchmeans.linalg import Array
+from sketchmeans.data.rows import Rows
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.reduction.approximate_svd import ApproximateSVD
 from sketchmeans.reduction.base import Reducer
 from sketchmeans.reduction.laplacian import LaplacianScore
 from sketchmeans.reduction.sampling import FeatureSampling
 from sketchmeans.reduction.signs import SignProjection
 from sketchmeans.reduction.view import ReducedRows, ShiftedRows
-from sketchmeans.rows import Rows
 
 __all__ = [
     "REDUCERS",

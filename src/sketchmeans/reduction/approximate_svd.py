@@ -10,11 +10,11 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
+from sketchmeans.data.rows import Block, Rows
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
 from sketchmeans.reduction.base import Product, SpectralReducer
-from sketchmeans.rows import Block, Rows
-from sketchmeans.svd import float_block
+from sketchmeans.reduction.svd import float_block
 
 
 @dataclass(frozen=True)

@@ -13,23 +13,22 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, Rows, as_rows, spans
-from sketchmeans.svd import (
+from sketchmeans.data.input import validated, weighted_rows
+from sketchmeans.data.rows import Block, Rows, as_rows, spans
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import (
+    as_generator,
+    check_integer,
+    check_number,
+    check_option,
+)
+from sketchmeans.reduction.svd import (
     RightVectors,
     check_exact_fits,
     exact_svd,
     fast_frobenius_svd,
     pass_height,
-)
-from sketchmeans.validation import (
-    as_generator,
-    check_integer,
-    check_number,
-    check_option,
-    validated,
-    weighted_rows,
 )
 
 #: Fewer features than this do not make k-means faster, but worse (B14 §7.5).

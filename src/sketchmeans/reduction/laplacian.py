@@ -9,12 +9,12 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.engine.spaces import origin
+from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.reduction.base import check_fit_rows, subsample
 from sketchmeans.reduction.selection import FeatureSelector, Selection
-from sketchmeans.rows import Block, Rows, block_height, spans
-from sketchmeans.spaces import origin
-from sketchmeans.validation import check_integer
 
 Span = tuple[int, int]
 

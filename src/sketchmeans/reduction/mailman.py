@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
-from sketchmeans.rows import Block, spans
-from sketchmeans.svd import float_block
+from sketchmeans.data.rows import Block, spans
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.reduction.svd import float_block
 
 #: Rows that are folded together: their sums should fit a cache.
 _STRIP = 256

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.linalg import Array
+from sketchmeans.data.rows import Rows
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.reduction.base import SpectralReducer
 from sketchmeans.reduction.selection import FeatureSelector, Selection
-from sketchmeans.rows import Rows
 
 
 @dataclass(frozen=True)

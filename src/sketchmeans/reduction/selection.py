@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
+from sketchmeans.data.rows import Block
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
 from sketchmeans.reduction.base import Product, Reducer
-from sketchmeans.rows import Block
 
 
 @dataclass(frozen=True)

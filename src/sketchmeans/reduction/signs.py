@@ -11,13 +11,13 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from sketchmeans.linalg import Array
-from sketchmeans.parallel import Workers
+from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import check_option
 from sketchmeans.reduction.base import Product, Reducer
 from sketchmeans.reduction.mailman import MailmanProduct
-from sketchmeans.rows import Block, Rows, block_height, spans
-from sketchmeans.svd import float_block
-from sketchmeans.validation import check_option
+from sketchmeans.reduction.svd import float_block
 
 #: Bytes of signs that are floats at a time: the matrix itself is kept in bits.
 _PANEL_BYTES = 16 * 2**20

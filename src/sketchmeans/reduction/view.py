@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.linalg import ZERO_DISTANCE_ROUNDINGS, Array
-from sketchmeans.rows import Block, Rows, block_height, spans
+from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 
 
 class ReducedRows(Rows):

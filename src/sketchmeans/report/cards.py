@@ -10,12 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.diagnostics import ClusterSummary
-from sketchmeans.diagnostics.base import shown
-from sketchmeans.linalg import Array
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.report import words
 from sketchmeans.report.figures import image_strip
 from sketchmeans.report.tables import Download, csv_download
 from sketchmeans.report.themes import GLYPHS, LIGHT, shape_number
+from sketchmeans.theory.base import shown
 
 #: Features of a card, typical rows in its table, and features in the download.
 _MOST_FEATURES, _MOST_COLUMNS, _MOST_TELLING = 6, 2, 20

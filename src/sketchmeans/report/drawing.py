@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from sketchmeans.numerics.escape import one_line
 from sketchmeans.report.themes import LIGHT, Theme
-from sketchmeans.visible_text import one_line
 
 #: Longest name of a feature or a class.
 _NAME_LENGTH = 18

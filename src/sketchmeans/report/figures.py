@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
-from sketchmeans.linalg import Array
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.report.tables import Download
 from sketchmeans.report.themes import DARK, LIGHT, Theme, darkened
 

@@ -16,12 +16,12 @@ from markupsafe import Markup
 
 from sketchmeans.cluster import NystromKMeans
 from sketchmeans.diagnostics import Certificate, ClusterSummary, RowMap
-from sketchmeans.diagnostics.base import shown
+from sketchmeans.numerics.escape import harmless, one_line
 from sketchmeans.report import pictures, words
 from sketchmeans.report.cards import cluster_cards, cluster_downloads
 from sketchmeans.report.figures import Picture
 from sketchmeans.report.themes import DARK, LIGHT
-from sketchmeans.visible_text import harmless, one_line
+from sketchmeans.theory.base import shown
 
 #: Cards that are open from the start.
 _OPEN_CARDS = 24

@@ -10,7 +10,6 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
-from sketchmeans.diagnostics.base import shown
 from sketchmeans.report import words
 from sketchmeans.report.figures import Picture, picture
 from sketchmeans.report.path_plots import (
@@ -31,6 +30,7 @@ from sketchmeans.report.plots import (
 )
 from sketchmeans.report.tables import csv_download
 from sketchmeans.report.themes import Theme
+from sketchmeans.theory.base import shown
 
 Draw = Any
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans
 from sketchmeans.diagnostics import Agreement, Certificate, ClusterSummary, RowMap
-from sketchmeans.diagnostics.base import shown
 from sketchmeans.kernels import RBF
+from sketchmeans.theory.base import shown
 
 #: Costs that differ by less than this share are the same but for rounding.
 _SAME_COST = 1e-3

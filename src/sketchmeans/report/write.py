@@ -11,6 +11,8 @@ from typing import Any
 
 from scipy import sparse
 
+from sketchmeans.data.input import validated
+from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics import (
     Certificate,
     ClusterSummary,
@@ -19,12 +21,11 @@ from sketchmeans.diagnostics import (
     cluster_summary,
     row_map,
 )
-from sketchmeans.diagnostics import base as results
 from sketchmeans.diagnostics.fitted import check_model, has_given_kernel
+from sketchmeans.numerics.atomic_file import check_can_write, whole_file
+from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
 from sketchmeans.report.page import Findings, rendered
-from sketchmeans.sources import Source
-from sketchmeans.validation import as_generator, check_integer, check_option, validated
-from sketchmeans.whole_file import check_can_write, whole_file
+from sketchmeans.theory import base as results
 
 #: Rows of the map.
 SAMPLE_SIZE = 2_000

@@ -1,0 +1,1 @@
+"""Where rows come from: arrays, CSR matrices, files and tables, in fixed blocks."""

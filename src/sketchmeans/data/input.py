@@ -1,0 +1,151 @@
+"""Checks of the tables and weights that users give."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array, validate_data
+
+from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.rows import Rows, as_rows, check_finite
+from sketchmeans.data.sources import Source, as_source
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
+    """Return sample weights in float64, or None where all are equal to one."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "biuf":
+        try:
+            weights = weights.astype(np.float64, casting="same_kind")
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"sample_weight of type {weights.dtype} should be real numbers."
+            ) from None
+    weights = weights.astype(np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight.shape={weights.shape} should be ({n_samples},): one weight "
+            "a row."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight[{bad[0]}]={weights[bad[0]]} should be a finite number "
+            ">= 0; negative weights are not possible."
+        )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is zero for every row; at least one should be positive."
+        )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise ValueError(
+                f"sample_weight adds up to more than {np.finfo(float).max:.1e}, the "
+                "largest float; divide all weights by the same number."
+            )
+    return None if (weights == 1.0).all() else weights
+
+
+def normalise_weights(weights: Array | None) -> tuple[Array | None, float]:
+    """Return weights on a scale of about one, and the unit that they are in.
+
+    Only ratios of weights matter to a fit, but the squares of tiny and huge ones, and
+    their values in float32, underflow or overflow.  The unit is a power of two, so that
+    no digit is lost; where all weights that are not zero are equal, it is their value,
+    and None stands for weights of one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> normalise_weights(np.array([3e-300, 3e-300]))
+    (None, 3e-300)
+    >>> normalise_weights(np.array([12.0, 0.0, 16.0]))
+    (array([0.75, 0.  , 1.  ]), 16.0)
+    """
+    if weights is None:
+        return None, 1.0
+    largest = float(weights.max())
+    positive = weights > 0.0
+    if (weights[positive] == largest).all():
+        return None if positive.all() else positive.astype(np.float64), largest
+    exponent = math.frexp(largest)[1] - 1
+    return np.ldexp(weights, -exponent), math.ldexp(1.0, exponent)
+
+
+def weighted_rows(
+    X: Any, sample_weight: Any, workers: Workers, budget: int | None = None
+) -> Rows:
+    """Return the row source of a checked table, with weights on a scale of one."""
+    weights = check_weights(sample_weight, X.shape[0])
+    weights, unit = normalise_weights(weights)
+    return as_rows(X, workers, weights, budget).with_unit(unit)
+
+
+def checked_table(X: Any, estimator: Any = None) -> Any:
+    """Return a user's table as it is stored, or the source that it is or names."""
+    adapter = find_adapter(X)
+    if adapter is not None:
+        _check_takes_collections(X, estimator)
+        return adapter.as_table(X)
+    source = as_source(X)
+    if source is not None:
+        return source
+    return check_array(
+        X,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        dtype="numeric",
+        ensure_all_finite=False,
+        estimator=estimator,
+        input_name="X",
+    )
+
+
+def _check_takes_collections(X: Any, estimator: Any) -> None:
+    if getattr(estimator, "_takes_dask", False):
+        return
+    who = "This" if estimator is None else type(estimator).__name__
+    raise TypeError(
+        f"{who} does not take a Dask collection ({type(X).__name__}): it works on rows "
+        "in one process. NystromKMeans does."
+    )
+
+
+def _counted_alike(estimator: Any, table: Source) -> Source:
+    """Return a source whose features are counted as those of the fit were."""
+    zero_based = getattr(estimator, "zero_based_", None)
+    return table if zero_based is None else table.like(zero_based)
+
+
+def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return a user's table as it is stored: nothing is converted as a whole.
+
+    Whether values are finite is checked as the rows are read; at once only if the
+    table has the wrong width, as NaN may well be the reason.
+    """
+    table = checked_table(X, estimator)
+    if reset:
+        vars(estimator).pop("zero_based_", None)
+    if find_adapter(table) is not None:
+        validate_data(estimator, table.shell, reset=reset, skip_check_array=True)
+        return table
+    if isinstance(table, Source):
+        if not reset:
+            table = _counted_alike(estimator, table)
+            table = table.widened(estimator.n_features_in_)
+        elif table.zero_based is not None:
+            estimator.zero_based_ = table.zero_based
+        validate_data(estimator, table.shell(), reset=reset, skip_check_array=True)
+        return table
+    if not reset and table.shape[1] != estimator.n_features_in_:
+        check_finite(table)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return table

@@ -1,0 +1,294 @@
+"""What is learned from a table: centre, scale, and what fills a gap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.data.rows import block_height, spans
+from sketchmeans.data.sources.base import Block, Source
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+
+#: Values up to which medians are those of all rows; of more, those of a sample.
+EXACT_VALUES = 2**22
+#: A standard deviation of so many roundings of the mean is that of a constant.
+_CONSTANT_ROUNDINGS = 16.0
+
+Span = tuple[int, int]
+Scaling = str  # "standard", "robust" or "none"
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What turns raw rows into prepared ones.
+
+    Attributes
+    ----------
+    center, scale : ndarray of shape (d,)
+        A value x becomes (x − center) / scale.
+    fill : ndarray of shape (d,) or None
+        What takes the place of a missing value.
+    n_scale_rows : int
+        Rows from which the scale was found.
+    """
+
+    center: Array
+    scale: Array
+    fill: Array | None
+    n_scale_rows: int
+
+    def in_units(self, rows: Block) -> Block:
+        """Return prepared rows in the units of the table."""
+        if sparse.issparse(rows):  # these were not centred
+            return sparse.csr_array(rows.multiply(self.scale))
+        return np.asarray(rows) * self.scale + self.center
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Number of values, mean and sum of squared deviations, by column."""
+
+    count: Array
+    mean: Array
+    squares: Array
+
+    def merged(self, other: Moments) -> Moments:
+        """Return the moments of both together, without a loss of digits."""
+        count = self.count + other.count
+        share = other.count / np.maximum(count, 1.0)
+        step = other.mean - self.mean
+        return Moments(
+            count,
+            self.mean + step * share,
+            self.squares + other.squares + step * step * self.count * share,
+        )
+
+
+@dataclass(frozen=True)
+class _Survey:
+    """One pass over a table: moments, and which rows have a value everywhere."""
+
+    moments: Moments
+    complete: Array
+
+
+def learned(
+    source: Source,
+    scaling: Scaling,
+    missing: str,
+    workers: Workers,
+    on_block: Callable[[], Any] = lambda: None,
+) -> tuple[Preparation, Array | None]:
+    """Return the preparation of a table, and which rows are kept if some are not.
+
+    Parameters
+    ----------
+    source : Source
+        Raw rows; a missing value is NaN.
+    scaling : {"standard", "robust", "none"}
+    missing : {"error", "drop", "mean"}
+    workers : Workers
+    on_block : callable, optional
+        Called after each of the `n_blocks` blocks.
+    """
+    if source.is_sparse:
+        _check_sparse(scaling, missing)
+    survey = _surveyed(source, missing, workers, on_block)
+    complete, moments = survey.complete, survey.moments
+    kept = np.flatnonzero(complete) if not complete.all() else None
+    if missing == "mean":
+        kept = None
+        _check_some_value(source, moments)
+    n_rows = len(source) if kept is None else len(kept)
+    if n_rows == 0:
+        raise ValueError(
+            f"{source.path} has a missing value in every row: missing='drop' leaves "
+            "none. Use missing='mean', or leave out columns."
+        )
+    fill = moments.mean.copy() if missing == "mean" else None
+    # A filled value is the mean: it adds nothing to the squares.
+    deviation = np.sqrt(moments.squares / n_rows)
+    if not np.isfinite(deviation).all() and scaling != "none":
+        column = _name(source, int(np.flatnonzero(~np.isfinite(deviation))[0]))
+        raise ValueError(
+            f"{source.path} has values in column {column!r} that are too large to "
+            "scale; their squares overflow."
+        )
+    noise = _CONSTANT_ROUNDINGS * np.finfo(np.float64).eps * np.abs(moments.mean)
+    deviation = np.where(deviation <= noise, 1.0, deviation)
+    if scaling == "robust":
+        return _robust(source, kept, fill, deviation), kept
+    width = source.shape[1]
+    center, scale = np.zeros(width), np.ones(width)
+    if scaling == "standard":
+        scale = deviation
+        if not source.is_sparse:
+            center = moments.mean
+    return Preparation(center, scale, fill, n_rows), kept
+
+
+def column_moments(source: Source, workers: Workers) -> Moments:
+    """Return number, mean and squares of the values of each column that are there."""
+    return _surveyed(source, "mean", workers, lambda: None).moments
+
+
+def n_blocks(source: Source) -> int:
+    """Return the number of blocks of a pass."""
+    return len(_spans(source))
+
+
+def complete_rows(source: Source, workers: Workers) -> Array | None:
+    """Return the numbers of the rows without a missing value; None if all are."""
+
+    def complete(span: Span) -> Array:
+        gaps: Array = np.isnan(_dense(source.read(*span)))
+        return np.logical_not(gaps.any(axis=1))
+
+    found = np.concatenate(list(workers.map(complete, _spans(source))))
+    return None if found.all() else np.flatnonzero(found)
+
+
+def _spans(source: Source) -> list[Span]:
+    return spans(len(source), block_height(source.shape[1], 0))
+
+
+def _surveyed(
+    source: Source, missing: str, workers: Workers, on_block: Callable[[], Any]
+) -> _Survey:
+    def look(span: Span) -> _Survey:
+        block = source.read(*span)
+        if source.is_sparse:
+            check_values(source, block, span[0], missing)
+            complete = np.ones(span[1] - span[0], bool)
+            return _Survey(_sparse_moments(block), complete)
+        gaps = np.isnan(block)
+        complete = ~gaps.any(axis=1)
+        check_values(source, block, span[0], missing)
+        if missing == "drop":
+            block, gaps = block[complete], gaps[complete]
+        return _Survey(_dense_moments(block, gaps), complete)
+
+    parts, moments = [], None
+    for part in workers.map(look, _spans(source)):
+        parts.append(part.complete)
+        moments = part.moments if moments is None else moments.merged(part.moments)
+        on_block()
+    assert moments is not None  # a source has at least one row
+    return _Survey(moments, np.concatenate(parts))
+
+
+def _dense_moments(block: Array, gaps: Array) -> Moments:
+    # In one order whatever the table has, as the bits of a sum depend on it; columns
+    # that lie together are summed in pairs, which keeps constant ones constant.
+    values = block.astype(np.float64, order="F")
+    count = len(values) - gaps.sum(axis=0).astype(np.float64)
+    values[gaps] = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = values.sum(axis=0) / np.maximum(count, 1.0)
+        values -= mean
+        values[gaps] = 0.0
+        return Moments(count, mean, np.einsum("ij,ij->j", values, values))
+
+
+def _sparse_moments(block: Block) -> Moments:
+    wide = sparse.csr_array(block, dtype=np.float64)
+    n = wide.shape[0]
+    mean = np.asarray(wide.sum(axis=0)).ravel() / max(n, 1)
+    squares = np.asarray(wide.multiply(wide).sum(axis=0)).ravel()
+    return Moments(
+        np.full(wide.shape[1], float(n)), mean, np.maximum(squares - n * mean**2, 0.0)
+    )
+
+
+def _robust(
+    source: Source, kept: Array | None, fill: Array | None, deviation: Array
+) -> Preparation:
+    """Return the median and the range between the quartiles, of all rows or a sample.
+
+    A column most of whose values are equal has no such range: its standard deviation
+    takes the place.
+    """
+    numbers = np.arange(len(source)) if kept is None else kept
+    most = max(EXACT_VALUES // source.shape[1], 1_000)
+    if len(numbers) > most:
+        drawn = np.random.default_rng(0).choice(len(numbers), most, replace=False)
+        numbers = numbers[np.sort(drawn)]
+    whole = len(numbers) == len(source)
+    block = source.read(0, len(source)) if whole else source.take(numbers)
+    values = block.astype(np.float64)
+    if fill is not None:
+        gaps = np.isnan(values)
+        values[gaps] = np.broadcast_to(fill, values.shape)[gaps]
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
+    spread = high - low
+    flat = spread <= _CONSTANT_ROUNDINGS * np.finfo(np.float64).eps * np.abs(middle)
+    return Preparation(middle, np.where(flat, deviation, spread), fill, len(numbers))
+
+
+def _check_sparse(scaling: Scaling, missing: str) -> None:
+    if scaling == "robust":
+        raise ValueError(
+            "scale='robust' should be 'standard' or 'none' for a sparse table: most of "
+            "its values are zero, and so are the medians."
+        )
+    if missing != "error":
+        raise ValueError(
+            f"missing={missing!r} should be 'error' for a sparse table: what is not "
+            "stored is zero."
+        )
+
+
+#: What to do about gaps in the table of a fit, and in a new one.
+_IN_FIT = (
+    ". Leave out such rows with missing='drop', or fill in the mean with "
+    "missing='mean'."
+)
+IN_NEW_ROWS = (
+    ", and the model was fitted with missing='error'. Fill the gap, or fit again with "
+    "missing='mean', which fills in the mean, or missing='drop', which leaves out such "
+    "rows."
+)
+
+
+def check_values(
+    source: Source, block: Block, first: int, missing: str, advice: str = _IN_FIT
+) -> None:
+    """Raise where a value is infinite, or missing although that is an error."""
+    stored = block.data if sparse.issparse(block) else block
+    if stored.dtype.kind != "f":
+        return
+    if np.isfinite(stored).all() or (missing != "error" and not np.isinf(stored).any()):
+        return
+    dense = _dense(block)
+    infinite = np.argwhere(np.isinf(dense))
+    i, j = infinite[0] if len(infinite) else np.argwhere(np.isnan(dense))[0]
+    path, row = source.locate(first + int(i))
+    column = _name(source, int(j))
+    if len(infinite):
+        raise ValueError(
+            f"{path} has an infinite value in row {row}, column {column!r}."
+        )
+    raise ValueError(f"{path} has no value in row {row}, column {column!r}{advice}")
+
+
+def _check_some_value(source: Source, moments: Moments) -> None:
+    empty = np.flatnonzero(moments.count == 0.0)
+    if len(empty):
+        names = [_name(source, int(j)) for j in empty]
+        raise ValueError(
+            f"{source.path} has no value at all in {names}: there is no mean to fill "
+            "in. Leave out such columns with exclude=."
+        )
+
+
+def _name(source: Source, j: int) -> str | int:
+    return j if source.feature_names is None else source.feature_names[j]
+
+
+def _dense(block: Block) -> Array:
+    return np.asarray(block.toarray() if sparse.issparse(block) else block)

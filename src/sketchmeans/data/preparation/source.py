@@ -1,0 +1,115 @@
+"""Prepared rows: raw ones, scaled and filled as they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.data.preparation.scaling import IN_NEW_ROWS, Preparation, check_values
+from sketchmeans.data.rows import float_type
+from sketchmeans.data.sources.base import Block, Source
+from sketchmeans.numerics.linalg import Array
+
+#: Rows that are left out are read along, unless they are so many times more.
+_MOST_READ = 4
+
+
+class PreparedSource(Source):
+    """The rows of another source, scaled and filled block by block.
+
+    Parameters
+    ----------
+    inner : Source
+        Raw rows; a missing value is NaN.
+    preparation : Preparation
+    kept : ndarray of row numbers, optional
+        The rows that are kept; None keeps all.
+    is_complete : bool, default=True
+        Whether it is known that no value is missing that is not filled in; else this is
+        checked when rows are read.
+    """
+
+    def __init__(
+        self,
+        inner: Source,
+        preparation: Preparation,
+        kept: Array | None = None,
+        *,
+        is_complete: bool = True,
+    ) -> None:
+        self._is_complete = is_complete
+        self._inner, self._kept = inner, kept
+        self.preparation = preparation
+        self.path, self.feature_names = inner.path, inner.feature_names
+        self.is_sparse, self.nnz = inner.is_sparse, inner.nnz
+        self.dtype = float_type(inner.dtype)
+        n_rows = len(inner) if kept is None else len(kept)
+        self.shape = (n_rows, inner.shape[1])
+        self.memory = inner.memory + (0 if kept is None else kept.nbytes)
+        # A raw block beside the prepared one, and where it has gaps.
+        width = 0 if self.is_sparse else inner.shape[1]
+        self.thread_memory = inner.thread_memory + 4096 * width * (
+            _MOST_READ * inner.dtype.itemsize + 1
+        )
+        self._fill = preparation.fill
+        self._shifts = bool(preparation.center.any())
+        # In two parts, such that float32 rows far from zero lose no digits.
+        self._center = preparation.center.astype(self.dtype)
+        rest = preparation.center - self._center.astype(np.float64)
+        self._center_rest = rest.astype(self.dtype)
+        self._scale = preparation.scale.astype(self.dtype)
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
+        raw = self._raw(start, stop)
+        if not self._is_complete:
+            check_values(self._inner, raw, start, "error", IN_NEW_ROWS)
+        return self._prepared(raw, out)
+
+    def take(self, indices: Array) -> Block:
+        return self._prepared(self._inner.take(self.numbers(indices)), None)
+
+    def _raw(self, start: int, stop: int) -> Block:
+        if self._kept is None:
+            return self._inner.read(start, stop)
+        if start == stop:
+            return self._inner.read(0, 0)
+        numbers = self._kept[start:stop]
+        first, last = int(numbers[0]), int(numbers[-1]) + 1
+        if last - first > _MOST_READ * len(numbers):
+            return self._inner.take(numbers)
+        return self._inner.read(first, last)[numbers - first]
+
+    def _prepared(self, raw: Block, out: Array | None) -> Block:
+        if self.is_sparse:
+            scaled = sparse.csr_array(raw, dtype=self.dtype, copy=True)
+            scaled.data /= self._scale[scaled.indices]
+            return scaled
+        out = self._block(len(raw)) if out is None else out
+        if self._fill is not None:
+            gaps = np.isnan(raw)
+            if gaps.any():
+                raw = np.where(gaps, self._fill, raw)
+        out[...] = raw
+        if self._shifts:
+            out -= self._center
+            out -= self._center_rest
+        out /= self._scale
+        return out
+
+    def numbers(self, rows: Array) -> Array:
+        """Return the numbers of rows in the table, of which some are left out."""
+        return rows if self._kept is None else self._kept[rows]
+
+    def locate(self, row: int) -> tuple[str, int]:
+        return self._inner.locate(row if self._kept is None else int(self._kept[row]))
+
+    def release(self) -> None:
+        self._inner.release()
+
+    def shell(self) -> Any:
+        try:
+            return super().shell()
+        except ImportError:  # names without pyarrow: of a frame in memory
+            return np.empty((0, self.shape[1]))

@@ -1,0 +1,232 @@
+"""Rows in files: opened by path, read block by block."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchmeans.data.sources.base import Source, check_not_empty
+from sketchmeans.data.sources.files import FileState
+from sketchmeans.data.sources.paths import files_of, suffix_of
+
+__all__ = ["FORMATS", "Source", "as_source", "column_types", "file_states", "open_rows"]
+
+#: Suffixes, and the module and function that open such a file.
+FORMATS = {
+    ".npy": ("npy", "open_npy"),
+    ".npz": ("npz", "open_npz"),
+    ".parquet": ("parquet", "open_parquet"),
+    ".pq": ("parquet", "open_parquet"),
+    ".arrow": ("arrow", "open_arrow"),
+    ".feather": ("arrow", "open_arrow"),
+    ".csv": ("delimited", "open_delimited"),
+    ".tsv": ("delimited", "open_delimited"),
+    ".svmlight": ("svmlight", "open_svmlight"),
+    ".svm": ("svmlight", "open_svmlight"),
+    ".libsvm": ("svmlight", "open_svmlight"),
+}
+_TABLES = ("parquet", "arrow", "delimited")
+#: What a file has where a parameter means nothing to it.
+_UNUSED = {
+    "dtype": "a type of its own",
+    "header": "no line of names to look for",
+    "zero_based": "no features that are numbered in the file",
+}
+
+
+def open_rows(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    label_column: str | None = None,
+    dtype: npt.DTypeLike | None = None,
+    missing: str = "error",
+    header: bool | None = None,
+    zero_based: bool | None = None,
+) -> Source:
+    """Open a file of rows, which the estimators take in the place of a table.
+
+    Nothing is read as a whole: a fit on a file larger than memory gives the labels
+    that it gives on the array that the file was written from.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A file, a folder, or a pattern such as ``"rows/part-*.parquet"`` or
+        ``"rows/**/*.parquet"``.  A folder stands for all files below it, in its
+        sub-folders, too.  Files are taken in the sorted order of their paths.
+
+        - ``.npy``, and ``.npz`` with an array "X", with only one 2-D array, or with a
+          CSR matrix as `scipy.sparse.save_npz` writes it; uncompressed ones are faster
+        - ``.parquet``, ``.pq``, ``.arrow``, ``.feather``, ``.csv``, ``.tsv``: through
+          pyarrow, which ``pip install sketchmeans[files]`` brings.  Text may be
+          separated by commas, semicolons, tabs or bars: by what the suffix says, or by
+          the one sign of which the first two lines have as many.  A column of true and
+          false is one of 1 and 0
+        - ``.svmlight``, ``.svm``, ``.libsvm``: sparse
+    columns : list of str, optional
+        Names of the columns that are features, of files that have names.  Default is
+        all but `label_column`.
+    label_column : str, optional
+        A column to set aside; the source's `labels` returns it.
+    dtype : {"float32", "float64"}, optional
+        Type to which the values are turned, in formats other than NumPy's.  Default is
+        the common type of the columns, and float64 for text.
+    missing : {"error", "nan"}, default="error"
+        What becomes of a value that is not there, in formats other than NumPy's: an
+        error when it is read, or NaN.  The estimators refuse NaN, too;
+        `TableClusterer` leaves out such rows or fills in the mean.
+    header : bool, optional
+        Whether text starts with the names of the columns.  Default is to find out: a
+        line of words is names, a line of numbers and missing values is a row, and what
+        may be either (0, 1, 2, or years) is an error.
+    zero_based : bool, optional
+        Whether the features of svmlight files are counted from 0.  Default is from 1,
+        unless a feature 0 occurs in one of the files.  An estimator remembers what the
+        files of its fit had, and reads others in the same way.
+
+    Returns
+    -------
+    source : Source
+
+    Examples
+    --------
+    >>> import numpy as np, os, tempfile
+    >>> from sketchmeans import NystromKMeans, open_rows
+    >>> path = os.path.join(tempfile.mkdtemp(), "rows.npy")
+    >>> np.save(path, np.random.default_rng(0).normal(size=(1000, 4)))
+    >>> open_rows(path).shape
+    (1000, 4)
+    >>> NystromKMeans(3, random_state=0).fit(path).labels_.shape
+    (1000,)
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"path={path!r} should be a string or a PathLike.")
+    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} should be 'float32', 'float64' or None.")
+    for parameter, value in (("header", header), ("zero_based", zero_based)):
+        if value is not None and not isinstance(value, bool):
+            raise ValueError(f"{parameter}={value!r} should be True, False or None.")
+    if missing not in ("error", "nan"):
+        raise ValueError(f"missing={missing!r} should be 'error' or 'nan'.")
+    name = os.fspath(path)
+    files = _files(name)
+    module, function = FORMATS[suffix_of(files[0])]
+    opener = _opener(files[0], module, function)
+    if module != "delimited":
+        _check_unused(files[0], header=header)
+    if module != "svmlight":
+        _check_unused(files[0], zero_based=zero_based)
+    if module in _TABLES:
+        given = {"header": header} if module == "delimited" else {}
+        parts = [
+            opener(file, columns, label_column, dtype, missing, **given)
+            for file in files
+        ]
+        return _together(name, parts)
+    _check_unused(files[0], columns=columns, label_column=label_column)
+    if module == "svmlight":
+        return check_not_empty(opener(name, files, dtype or np.float64, zero_based))
+    _check_unused(files[0], dtype=dtype)
+    return _together(name, [opener(file) for file in files])
+
+
+def column_types(
+    path: str | os.PathLike[str], header: bool | None = None
+) -> dict[str, str | None] | None:
+    r"""Return the names of a file's columns, and the type of those that are no number.
+
+    None for a file that has no names.  The type of a number is None.  An index that
+    pandas wrote is left out.  Of text the first megabyte tells, and of several files
+    the first.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("age,town\n31,Ulm\n")
+    >>> column_types(path)
+    {'age': None, 'town': 'string'}
+    """
+    file = _files(os.fspath(path))[0]
+    module, _ = FORMATS[suffix_of(file)]
+    if module not in _TABLES:
+        return None
+    given = {"header": header} if module == "delimited" else {}
+    schema = _opener(file, module, f"{module}_schema")(file, **given)
+    if schema is None:
+        return None
+    from sketchmeans.data.sources.tables import index_columns, is_number
+
+    return {
+        field.name: None if is_number(field.type) else str(field.type)
+        for field in schema
+        if field.name not in index_columns(schema)
+    }
+
+
+def file_states(path: str | os.PathLike[str]) -> list[FileState]:
+    """Return the state of each file that a path stands for."""
+    return [FileState.of(file) for file in _files(os.fspath(path))]
+
+
+def as_source(X: Any) -> Source | None:
+    """Return the source that a user's input is or names; None if it is a table."""
+    if isinstance(X, Source):
+        return X
+    return open_rows(X) if isinstance(X, str | os.PathLike) else None
+
+
+def _check_unused(file: str, **parameters: Any) -> None:
+    """Raise where a parameter is given that means nothing to a format."""
+    for parameter, value in parameters.items():
+        if value is not None:
+            what = _UNUSED.get(parameter, "no named columns")
+            raise ValueError(
+                f"{parameter}={value!r} should be None for {file}: a {suffix_of(file)} "
+                f"file has {what}."
+            )
+
+
+def _together(name: str, parts: list[Source]) -> Source:
+    from sketchmeans.data.sources.concatenated import ConcatenatedSource
+
+    if len(parts) == 1:
+        return check_not_empty(parts[0])
+    return check_not_empty(ConcatenatedSource(name, parts))
+
+
+def _files(name: str) -> list[str]:
+    """Return the files that a path stands for, all of one kind and none empty."""
+    files = files_of(name, FORMATS)
+    for file in files:
+        if suffix_of(file) not in FORMATS:
+            raise ValueError(
+                f"{file} ends in {suffix_of(file)!r}; it should end in one of "
+                f"{sorted(FORMATS)}."
+            )
+        if FORMATS[suffix_of(file)] != FORMATS[suffix_of(files[0])]:
+            raise ValueError(
+                f"{name} holds both {files[0]} and {file}; all files should be of one "
+                "kind: name them with a pattern such as '*.npy'."
+            )
+        if os.path.getsize(file) == 0:
+            raise ValueError(f"{file} is empty.")
+    return files
+
+
+def _opener(file: str, module: str, function: str) -> Callable[..., Any]:
+    try:
+        return getattr(import_module(f"{__name__}.{module}"), function)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "pyarrow":
+            raise
+        raise ImportError(
+            f"{file} is read through pyarrow, which is not installed: "
+            "pip install sketchmeans[files]"
+        ) from None

@@ -1,0 +1,1 @@
+"""Lloyd's algorithm on blocks of rows: spaces, passes, restarts, seeding."""

@@ -1,0 +1,336 @@
+"""Lloyd passes on a Gram matrix: exact kernel k-means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.engine.lloyd import Assignment, LloydResult, nearest_members
+from sketchmeans.engine.swaps import TwoNearest
+from sketchmeans.kernels import FromDistances, Kernel
+from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.numerics.parallel import Workers
+
+Span = tuple[int, int]
+
+#: Tiles of the Gram matrix have this many rows and columns.
+_TILE = 1024
+
+#: Sums of clusters that shrink to less than this share are added up anew.
+_TIGHTER = 1e-3
+
+
+def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
+    """Return ``k(X, X)`` in the float type of the rows.
+
+    Where the kernel has precise distances, the matrix is that of `FromDistances`: the
+    same for means of rows.  Only the tiles on and above the diagonal are computed; each
+    is mirrored, so the matrix is exactly symmetric and costs half the arithmetic.
+    """
+    n = len(rows)
+    if has_distances(kernel, rows.block(0, 1)):
+        kernel = FromDistances(kernel)
+    K = np.empty((n, n), dtype=rows.dtype)
+    edges = spans(n, min(_TILE, block_height(rows.n_features, _TILE)))
+
+    for start, stop in edges:
+        columns = kernel.against(rows.block(start, stop), rows.dtype, rows.workers)
+
+        def tile(span: Span, start: int = start, stop: int = stop) -> None:
+            top, bottom = span
+            values = columns(rows.block(top, bottom))  # noqa: B023 - used at once
+            if top == start:  # a product is symmetric only up to rounding
+                values = 0.5 * (values + values.T)
+            K[top:bottom, start:stop] = values
+            K[start:stop, top:bottom] = values.T
+
+        for _ in rows.workers.map(tile, [span for span in edges if span[0] <= start]):
+            pass
+    np.fill_diagonal(K, kernel.row_diagonal(rows))
+    return K
+
+
+def has_distances(kernel: Kernel, Z: Block) -> bool:
+    """Say whether a kernel computes distances to points, without its values."""
+    return kernel.squared_distances(Z, np.float64) is not None
+
+
+@dataclass(frozen=True)
+class GramCenters:
+    """Centroids as means of clusters of rows, for R restarts.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (n, R, k)
+        ``α``: centroid j is ``Σ_i α_ij φ(x_i)``.
+    sums : ndarray of shape (n, R, k)
+        ``Σ_{l in cluster} w_l k(x_i, x_l)`` for every row i.
+    counts : ndarray of shape (R, k)
+        Weight of each cluster.
+    squared_norms : ndarray of shape (R, k)
+    labels : ndarray of shape (n, R)
+        The cluster of each row, -1 for a row that is in none.
+    """
+
+    coefficients: Array
+    sums: Array
+    counts: Array
+    squared_norms: Array
+    labels: Array
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def select(self, restarts: Sequence[int] | Array) -> GramCenters:
+        """Return the centres of some of the restarts."""
+        chosen = np.asarray(restarts, dtype=np.intp)
+        return GramCenters(
+            self.coefficients[:, chosen],
+            self.sums[:, chosen],
+            self.counts[chosen],
+            self.squared_norms[chosen],
+            self.labels[:, chosen],
+        )
+
+
+class GramEngine:
+    """Lloyd passes that read the Gram matrix only for rows that change cluster.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Symmetric.
+    k : int
+        Number of clusters.
+    weights : ndarray of shape (n,) or None
+    workers : Workers
+    """
+
+    def __init__(
+        self, K: Array, k: int, weights: Array | None, workers: Workers
+    ) -> None:
+        self.K = K
+        self.k = k
+        self.weights = np.ones(len(K)) if weights is None else weights
+        self.total_weight = float(self.weights.sum())
+        self.diagonal = K.diagonal().astype(np.float64)
+        self.workers = workers
+        self._spans = spans(len(K), block_height(0, min(len(K), 2**14)))
+
+    def centers_at(self, indices: Array) -> GramCenters:
+        """Return centres at these rows, of shape (restarts, k)."""
+        restarts, k = indices.shape
+        coefficients = np.zeros((len(self.K), restarts * k))
+        coefficients[indices.ravel(), np.arange(restarts * k)] = 1.0
+        return self._centers(
+            coefficients.reshape(-1, restarts, k),
+            self.K[indices.ravel()].T.astype(np.float64).reshape(-1, restarts, k),
+            self.diagonal[indices],
+        )
+
+    def centers_near(self, values: Array, squared_norms: Array) -> GramCenters:
+        """Return the centroids of the rows nearest to given points.
+
+        `values` are ``k(x, point)``, of shape (n, k).  The points themselves lie
+        outside the span of the rows, so they serve only to form the first partition.
+        """
+        nearest = (squared_norms - 2.0 * values).argmin(axis=1)
+        return self.centers_of(nearest.astype(np.int32))
+
+    def centers_of(self, labels: Array) -> GramCenters:
+        """Return the centroids of a partition of shape (n,), after a refill."""
+        nothing = np.zeros((len(self.K), 1, self.k))
+        nowhere = self._centers(nothing, nothing, np.zeros((1, self.k)))
+        centers = self._moved(nowhere, labels[:, None])
+        counts = np.bincount(labels, self.weights, minlength=self.k)[None]
+        if counts.all():
+            return centers
+        given = Assignment(labels[:, None], np.zeros(1), np.empty((1, 0, 0)), counts)
+        return self.update(given, centers)
+
+    def separated(self, labels: Array) -> LloydResult:
+        """Return the partition in which each distinct row is a cluster of its own.
+
+        The cost is zero.  Rows labelled -1 go to the nearest centre; clusters without
+        rows are so far away that no row is as near to them as to its own centre.
+        """
+        nothing = np.zeros((len(self.K), 1, self.k))
+        away = np.full((1, self.k), 4.0 * float(np.abs(self.K).max()) + 1.0)
+        nowhere = self._centers(nothing, nothing, away)
+        known = np.where(labels < 0, 0, labels).astype(np.int32)  # they weigh nothing
+        centers = self._moved(nowhere, known[:, None])
+        nearest = self.assign(centers).labels[:, 0]
+        labels = np.where(labels < 0, nearest, labels).astype(np.int32)
+        counts = np.bincount(labels, self.weights, minlength=self.k)
+        return LloydResult(labels, centers, 0.0, counts, [0.0], converged=True)
+
+    def _centers(
+        self, coefficients: Array, sums: Array, squared_norms: Array
+    ) -> GramCenters:
+        """Return centres that stand for no partition."""
+        labels = np.full((len(self.K), len(squared_norms)), -1, dtype=np.int32)
+        counts = np.ones_like(squared_norms)
+        return GramCenters(coefficients, sums, counts, squared_norms, labels)
+
+    def distances_to(self, indices: Array) -> Array:
+        """Return the squared distances from all rows to these rows, for seeding."""
+        scale = self.diagonal[:, None] + self.diagonal[indices]
+        distances = scale - 2.0 * self.K[indices].T
+        noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(self.K.dtype).eps
+        distances[distances <= noise * np.abs(scale)] = 0.0
+        return distances
+
+    def distances(self, centers: GramCenters) -> Array:
+        """Return the squared distances of shape (n, R, k)."""
+        distances = centers.sums / centers.counts
+        distances *= -2.0
+        distances += centers.squared_norms
+        distances += self.diagonal[:, None, None]
+        return distances
+
+    def assign(self, centers: GramCenters) -> Assignment:
+        """Return every row's nearest centre."""
+        distances = self.distances(centers)
+        labels = distances.argmin(axis=2)
+        closest = np.take_along_axis(distances, labels[:, :, None], axis=2)[:, :, 0]
+        counts = np.stack(
+            [np.bincount(column, self.weights, minlength=self.k) for column in labels.T]
+        )
+        return Assignment(
+            labels.astype(np.int32),
+            self.weights @ closest / self.total_weight,
+            np.empty((*counts.shape, 0)),
+            counts,
+        )
+
+    def exemplars(self, centers: GramCenters, labels: Array) -> Array:
+        """Return each cluster's row that is nearest to its centre."""
+        rows = np.arange(len(labels))
+        return nearest_members(
+            self.distances(centers)[:, 0], rows, labels, self.weights
+        )
+
+    def two_nearest(self, centers: GramCenters) -> TwoNearest:
+        """Return the two nearest centres of every row, for one restart."""
+        distances = self.distances(centers)[:, 0]
+        rows, labels = np.arange(len(distances)), distances.argmin(axis=1)
+        first = np.maximum(distances[rows, labels], 0.0)
+        distances[rows, labels] = np.inf
+        return TwoNearest(labels, first, np.maximum(distances.min(axis=1), first))
+
+    def replace_centers(
+        self, centers: GramCenters, removed: Array, rows: Array
+    ) -> GramCenters:
+        """Return a restart for each row that takes the place of a centre."""
+        many = centers.select(np.zeros(len(rows), dtype=np.intp))
+        restarts = np.arange(len(rows))
+        many.coefficients[:, restarts, removed] = 0.0
+        many.coefficients[rows, restarts, removed] = 1.0
+        many.sums[:, restarts, removed] = self.K[rows].T
+        many.counts[restarts, removed] = 1.0
+        many.squared_norms[restarts, removed] = self.diagonal[rows]
+        many.labels[...] = -1
+        return many
+
+    def update(self, assignment: Assignment, centers: GramCenters) -> GramCenters:
+        """Return the centroids; an empty cluster takes over one of the costliest rows.
+
+        A cluster that cannot be refilled keeps its centre.
+        """
+        labels = assignment.labels.copy()
+        for restart in np.flatnonzero((assignment.counts == 0.0).any(axis=1)).tolist():
+            self._refill(
+                labels[:, restart], assignment.counts[restart], centers, restart
+            )
+        return self._moved(centers, labels)
+
+    def _refill(
+        self, labels: Array, counts: Array, centers: GramCenters, restart: int
+    ) -> None:
+        """Move the costliest rows into empty clusters, in place."""
+        empty = list(np.flatnonzero(counts == 0.0))
+        rows = np.arange(len(labels))
+        own = self.distances(centers.select([restart]))[rows, 0, labels]
+        left = counts.copy()
+        # Rows that are equal to all others of their cluster are at no distance.
+        means = centers.sums[rows, restart, labels] / centers.counts[restart, labels]
+        noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(self.K.dtype).eps
+        zero = noise * (np.abs(self.diagonal) + np.abs(means))
+        for i in np.argsort(-self.weights * own, kind="stable"):
+            if not empty or own[i] <= zero[i]:
+                break
+            if self.weights[i] > 0.0 and left[labels[i]] > self.weights[i]:
+                left[labels[i]] -= self.weights[i]
+                labels[i] = empty.pop(0)
+
+    def _moved(self, centers: GramCenters, labels: Array) -> GramCenters:
+        """Return the centroids of new partitions, from those of the old ones."""
+        coefficients, sums = centers.coefficients.copy(), centers.sums.copy()
+        counts, squared_norms = centers.counts.copy(), centers.squared_norms.copy()
+        for restart in range(len(counts)):
+            old, new = centers.labels[:, restart], labels[:, restart]
+            total = np.bincount(new, self.weights, minlength=self.k)
+            full = total > 0.0
+            lengths = self._follow(sums[:, restart], old, new, total)
+            if not self._keeps_digits(squared_norms[restart], lengths, full):
+                nowhere = np.full_like(new, -1)
+                lengths = self._follow(sums[:, restart], nowhere, new, total)
+            squared_norms[restart, full] = lengths[full]
+            counts[restart, full] = total[full]
+            coefficients[:, restart, full] = 0.0
+            member = np.flatnonzero(full[new])
+            coefficients[member, restart, new[member]] = (
+                self.weights[member] / counts[restart, new[member]]
+            )
+        return GramCenters(coefficients, sums, counts, squared_norms, labels)
+
+    def _follow(self, sums: Array, old: Array, new: Array, total: Array) -> Array:
+        """Bring the cluster sums up to date, in place; return ``‖c‖²``."""
+        full = total > 0.0
+        changed = np.flatnonzero(old != new)
+        before = np.bincount(old + 1, self.weights, minlength=self.k + 1)
+        if 2 * len(changed) > len(new) or before[0] or not before[1:].all():
+            # Most rows moved, or a centre stands for no rows: start afresh.
+            changed, old = np.arange(len(new)), np.full_like(new, -1)
+            sums[:, full] = 0.0
+        self._add(sums, changed, old[changed], new[changed], full)
+        inside = sums[np.arange(len(new)), new]
+        within = np.bincount(new, self.weights * inside, minlength=self.k)
+        return np.divide(within, total**2, out=np.zeros(self.k), where=full)
+
+    def _keeps_digits(self, before: Array, after: Array, full: Array) -> bool:
+        """Say whether no cluster has become so much tighter that its sums are noise.
+
+        What far rows added and took away again leaves its rounding behind.
+        """
+        return bool((np.abs(after) >= _TIGHTER * np.abs(before))[full].all())
+
+    def _add(
+        self, sums: Array, changed: Array, old: Array, new: Array, full: Array
+    ) -> None:
+        """Add to the cluster sums what `changed` rows bring, less what they take."""
+        if not len(changed):
+            return
+        step = np.zeros((len(changed), self.k), dtype=self.K.dtype)
+        rows = np.arange(len(changed))
+        mass = self.weights[changed].astype(self.K.dtype)
+        step[rows, new] += mass
+        was = old >= 0
+        step[rows[was], old[was]] -= mass[was]
+        step[:, ~full] = 0.0  # a cluster left empty keeps its centre
+
+        everything = len(changed) == len(self.K)
+
+        def add(span: Span) -> None:
+            start, stop = span
+            if everything:
+                sums[start:stop] += self.K[start:stop] @ step
+                return
+            # Rows of a symmetric matrix are its columns, and lie together.
+            sums[start:stop] += self.K[changed, start:stop].T @ step
+
+        for _ in self.workers.map(add, self._spans):
+            pass

@@ -1,0 +1,307 @@
+"""Kernel k-means on blocks: restarts raced on nested subsamples, then full passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from sketchmeans.data.rows import Block, Rows, block_height
+from sketchmeans.engine.blocks import BlockEngine, new_engine
+from sketchmeans.engine.coordinates import cheap_to_repeat
+from sketchmeans.engine.lloyd import Centers, LloydResult, Recorder, lloyd, side_by_side
+from sketchmeans.engine.progress import Progress
+from sketchmeans.engine.seeding import Distances, Seeding
+from sketchmeans.engine.spaces import Space
+from sketchmeans.engine.subsample import nested_subsample
+from sketchmeans.engine.swaps import improve, most_trials
+from sketchmeans.kernels import Kernel
+from sketchmeans.numerics.linalg import Array
+
+#: Passes after which the first half of the restarts is dropped.
+_HEAT_PASSES = 5
+#: Restarts of which none is dropped before the last subsample.
+_FINALISTS = 4
+#: Size of the first subsample, and enough rows a cluster.
+_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
+#: The last subsample has at most this share of all rows, and at most so many ...
+_LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 256
+#: ... or this share of very many, where full passes are long, in so many bytes.
+_LARGE_SHARE, _LARGE_BYTES = 1 / 32, 2**28
+#: Where full passes are cheap, a smaller share of more than a few will do.
+_CHEAP_SHARE, _FEW_ROWS = 0.125, 4096
+#: Rows that cost so many times the mean of their cluster are left behind by centres, if
+#: together they have this share of the cost; passes to bring centres to them.
+_NEGLECTED, _NEGLECTED_SHARE, _RESCUE_PASSES = 16.0, 0.01, 60
+#: Products of numbers in swaps that take no time to speak of.
+SWAP_WORK = 1e9
+
+
+def subsample_sizes(
+    n_rows: int, n_clusters: int, row_bytes: int = 1, *, cheap: bool = False
+) -> list[int]:
+    """Return the sizes of the nested subsamples, each twice the one before.
+
+    They depend on n, k, the bytes of a row and whether full passes are `cheap`.  Empty
+    where n is too small for a detour to pay.
+
+    Examples
+    --------
+    >>> subsample_sizes(100_000, 10)
+    [2048, 4096, 8192, 16384]
+    >>> subsample_sizes(100_000, 10, cheap=True)
+    [2048, 4096, 8192]
+    """
+    first = _FIRST_ROWS
+    while first < _FIRST_ROWS_PER_CLUSTER * n_clusters:
+        first *= 2
+    most = max(
+        _LAST_ROWS,
+        _LAST_ROWS_PER_CLUSTER * n_clusters,
+        min(_LARGE_SHARE * n_rows, _LARGE_BYTES // max(row_bytes, 1)),
+    )
+    last = min(_LAST_SHARE * n_rows, most)
+    if cheap:
+        last = min(last, max(_CHEAP_SHARE * n_rows, _FEW_ROWS))
+    # Fewer rows than that will do, if there are not so many.
+    if first > last >= max(_FIRST_ROWS, _LEAST_ROWS_PER_CLUSTER * n_clusters):
+        return [int(last)]
+    sizes = []
+    while first <= last:
+        sizes.append(first)
+        first *= 2
+    return sizes
+
+
+def sizes_for(rows: Rows, space: Space, n_clusters: int) -> list[int]:
+    """Return the sizes of the nested subsamples of these rows."""
+    cheap = cheap_to_repeat(rows, space)
+    return subsample_sizes(len(rows), n_clusters, rows.row_bytes, cheap=cheap)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to iterate, in what memory."""
+
+    n_init: int
+    max_iter: int
+    tol: float
+    budget: int
+    progressive: bool = True
+    #: Whether swaps of centres for rows are tried when Lloyd's algorithm is at its end.
+    swaps: bool = False
+    #: Keeps what is done, so that the fit can resume.
+    recorder: Recorder | None = None
+    #: Restarts that are left for the passes over all rows, where subsamples were raced.
+    n_final: int = 1
+
+
+def heats(
+    rows: Rows,
+    space: Space,
+    distances: Callable[[Rows], Distances],
+    seeding: Seeding,
+    n_clusters: int,
+    schedule: Schedule,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> tuple[BlockEngine, Centers]:
+    """Return the engine of all rows, and the centres of the restarts that are left.
+
+    The restarts race.  The worse half is dropped after a few passes over the first
+    subsample, and again with each doubling of it until few are left; the best is left
+    for full passes over all rows.  The race is run in a rough space, if there is one;
+    the best goes on in the whole space, on the last subsample first if passes over all
+    rows are dear.  Without subsamples all restarts are left.
+    """
+    sample_rng, *seed_rngs = rng.spawn(1 + schedule.n_init)
+    (swap_rng,) = rng.spawn(1)
+    sizes = sizes_for(rows, space, n_clusters) if schedule.progressive else []
+    engine = new_engine(rows, space, schedule.budget)
+    with engine.stored_ahead(beside=sizes[-1] if sizes else 0):
+        nested = nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
+        sizes = [min(size, len(nested)) for size in sizes]
+        first = nested.leading(sizes[0]) if sizes else rows
+        weights = np.ones(len(first)) if first.weights is None else first.weights
+        with progress.step("seeding"):
+            seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
+        if not sizes:
+            return engine, engine.centers_at(seeds)
+        rough = space.rough(n_clusters)
+        sample = BlockEngine(nested, rough or space, schedule.budget, many_passes=True)
+        centers = sample.centers_at(seeds)
+        if schedule.n_init > 1:
+            centers = heat(sample.leading(sizes[0]), centers, schedule, progress)
+        for size in sizes:
+            part = sample.leading(size)
+            results = race(part, centers, schedule, progress)
+            if size == sizes[-1] and schedule.swaps:
+                results = swapped(
+                    part,
+                    results,
+                    distances,
+                    schedule,
+                    swap_rng,
+                    progress,
+                    only_sure=True,
+                )
+            half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
+            centers = _best_centers(results, max(half, schedule.n_final))
+        if rough is not None:
+            centers = engine.centers_of_means(rough.lifted(centers))
+            if not cheap_to_repeat(rows, space):
+                sample = BlockEngine(nested, space, schedule.budget, many_passes=True)
+                results = race(sample.leading(sizes[-1]), centers, schedule, progress)
+                centers = _best_centers(results, schedule.n_final)
+        return engine, centers
+
+
+def heat(
+    engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
+) -> Centers:
+    """Return the centres of the better half of the restarts, after a few passes."""
+    results = race(engine, centers, schedule, progress, _HEAT_PASSES)
+    return _best_centers(results, max(_half(results), schedule.n_final))
+
+
+def final(
+    engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
+) -> list[LloydResult]:
+    """Return all restarts after passes over all rows, side by side; the best first."""
+    results = race(engine, centers, schedule, progress, name="all ")
+    return sorted(results, key=lambda result: result.cost)
+
+
+def swapped(
+    engine: BlockEngine,
+    results: list[LloydResult],
+    distances: Callable[[Rows], Distances],
+    schedule: Schedule,
+    rng: np.random.Generator,
+    progress: Progress,
+    name: str = "",
+    *,
+    only_sure: bool = False,
+) -> list[LloydResult]:
+    """Return the restarts with the best of them improved by swaps.
+
+    On subsamples, where many restarts race, only swaps that are sure to gain are tried.
+    """
+    best, *others = sorted(results, key=lambda result: result.cost)
+    rows = engine.rows
+    work = len(rows) * engine.space.n_coordinates * len(best.counts)
+    spent = sum(result.n_iter for result in results)
+    most, trials = max(spent, int(SWAP_WORK / work)), most_trials(len(best.counts))
+    with progress.stage(f"{name}{len(rows):,} rows, swaps", trials) as on_trial:
+        best = improve(
+            engine,
+            best,
+            distances(rows),
+            rows.weights,
+            rng,
+            max_iter=schedule.max_iter,
+            tol=schedule.tol,
+            max_passes=most,
+            on_trial=on_trial,
+            only_sure=only_sure,
+        )
+    return [best, *others]
+
+
+def rescued(
+    engine: BlockEngine,
+    result: LloydResult,
+    distances: Callable[[Rows], Distances],
+    schedule: Schedule,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> LloydResult:
+    """Return the result after swaps for rows that all centres have left behind."""
+    if not schedule.swaps or not len(neglected_rows(engine, result)):
+        return result
+    rows, k = engine.rows, len(result.counts)
+    name = f"all {len(rows):,} rows, swaps"
+    with progress.stage(name, most_trials(k)) as on_trial:
+        return improve(
+            engine,
+            result,
+            distances(rows),
+            rows.weights,
+            rng,
+            max_iter=schedule.max_iter,
+            tol=schedule.tol,
+            max_passes=_RESCUE_PASSES + k,
+            on_trial=on_trial,
+            only_sure=True,
+        )
+
+
+def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
+    """Return rows that cost far more than others of their cluster, if that matters.
+
+    A group that no subsample had a row of is such: together they are a good part of the
+    cost.
+    """
+    k, labels = len(result.counts), np.asarray(result.labels)
+    costs = engine.row_costs(result)
+    totals = np.bincount(labels, costs, minlength=k)
+    means = np.divide(totals, result.counts, out=np.zeros(k), where=result.counts > 0.0)
+    weights = engine.rows.weights
+    single = costs if weights is None else costs / np.where(weights > 0, weights, 1.0)
+    far = np.flatnonzero(single > _NEGLECTED * means[labels])
+    is_much = costs[far].sum() > _NEGLECTED_SHARE * costs.sum()
+    return far if is_much else far[:0]
+
+
+def race(
+    engine: BlockEngine,
+    centers: Centers,
+    schedule: Schedule,
+    progress: Progress,
+    max_iter: int | None = None,
+    name: str = "",
+) -> list[LloydResult]:
+    """Run Lloyd's algorithm from all centres, side by side, and report it."""
+    whole = bool(name)
+    name += f"{len(engine.rows):,} rows"
+    name += f", {len(centers)} restarts" if len(centers) > 1 else ""
+    max_iter = min(max_iter or schedule.max_iter, schedule.max_iter)
+    with progress.stage(name, max_iter) as on_pass:
+        run = partial(
+            lloyd,
+            engine,
+            centers,
+            max_iter=max_iter,
+            tol=schedule.tol,
+            weights=engine.rows.weights,
+            on_pass=on_pass,
+        )
+        if schedule.recorder is None:
+            return run()
+        return schedule.recorder.race(
+            lambda memo: run(memo=memo), centers, len(engine.rows), labels=whole
+        )
+
+
+def _half(results: list[LloydResult]) -> int:
+    return -(-len(results) // 2)
+
+
+def _best_centers(results: list[LloydResult], size: int) -> Centers:
+    """Return the centres of the best restarts."""
+    best = sorted(results, key=lambda result: result.cost)[:size]
+    return side_by_side([result.centers for result in best])
+
+
+def nearest_points(rows: Rows, kernel: Kernel, points: Block) -> Array:
+    """Return the number of the point nearest to each row, in feature space."""
+    columns = kernel.against(points, rows.dtype, rows.workers)
+    norms = kernel.diagonal(points)
+
+    def nearest(block: Block) -> Array:
+        return (norms - 2.0 * columns(block)).argmin(axis=1).astype(np.int32)
+
+    height = block_height(rows.n_features, len(norms))
+    return np.concatenate(list(rows.map(nearest, height)))

@@ -1,0 +1,234 @@
+"""Where to start: row numbers of the first centres, for several restarts at once.
+
+Each seeding sees the rows only through ``distances_to(indices)``, the exact squared
+distances (n × q) in feature space from every row to the rows of these numbers, so the
+same code seeds plain, kernel and Gram-matrix k-means.  Restarts advance in step: a
+step is one pass over the rows for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parameters import check_integer, is_auto
+
+Distances = Callable[[Array], Array]
+Generators = Sequence[np.random.Generator]
+
+
+class Seeding(Protocol):
+    """A way to choose the rows at which the centres start."""
+
+    def seed(
+        self, distances_to: Distances, weights: Array, k: int, rngs: Generators
+    ) -> Array:
+        """Return row numbers of shape (restarts, k), one restart for each generator."""
+        ...
+
+
+class KMeansPlusPlus(BaseEstimator):
+    """D² sampling (Arthur & Vassilvitskii).
+
+    Each centre is a row drawn with probability proportional to its weight times its
+    squared distance to the nearest centre so far.  The expected cost is at most
+    8(ln k + 2) times the optimum (CR18 Prop. 3).  Costs k passes over the rows.
+
+    Parameters
+    ----------
+    n_candidates : int or "auto", default=1
+        Rows drawn for each centre; the one that lowers the cost most is taken.
+        More than one is the greedy variant, which is better in practice but outside
+        the guarantee.  "auto" is 2 + ⌊ln k⌋.
+    """
+
+    def __init__(self, n_candidates: int | str = 1) -> None:
+        self.n_candidates = n_candidates
+
+    def check_params(self) -> None:
+        """Raise where a parameter has no meaning."""
+        if not is_auto(self.n_candidates):
+            check_integer("n_candidates", self.n_candidates)
+
+    def seed(
+        self, distances_to: Distances, weights: Array, k: int, rngs: Generators
+    ) -> Array:
+        chosen = np.empty((len(rngs), k), dtype=np.intp)
+        chosen[:, 0] = [_draw(weights, rng, 1)[0] for rng in rngs]
+        closest = distances_to(chosen[:, 0])
+        tries = (
+            2 + int(np.log(k)) if is_auto(self.n_candidates) else int(self.n_candidates)
+        )
+        restarts = np.arange(len(rngs))
+        for j in range(1, k):
+            candidates = np.stack(
+                [
+                    _draw_new(
+                        self._mass(closest[:, r]), weights, rng, tries, chosen[r, :j]
+                    )
+                    for r, rng in enumerate(rngs)
+                ]
+            )
+            nearer = distances_to(candidates.ravel()).reshape(
+                len(weights), *candidates.shape
+            )
+            np.minimum(nearer, closest[:, :, None], out=nearer)
+            best = np.zeros(len(rngs), dtype=np.intp)
+            if tries > 1:
+                best = np.einsum("i,irc->rc", weights, nearer).argmin(axis=1)
+            chosen[:, j] = candidates[restarts, best]
+            closest = nearer[:, restarts, best]
+        return chosen
+
+    def _mass(self, closest: Array) -> Array:
+        """Return what a row's chance is proportional to, next to its weight."""
+        return closest
+
+
+class RandomSeeding(KMeansPlusPlus):
+    """Rows of distinct values drawn with probability proportional to their weight."""
+
+    def __init__(self) -> None:
+        super().__init__(n_candidates=1)
+
+    def _mass(self, closest: Array) -> Array:
+        return (closest > 0.0).astype(np.float64)
+
+
+class LocalSearch(BaseEstimator):
+    """k-means++ followed by local search (Lattanzi & Sohler; L21 §3.2).
+
+    A step draws one candidate by D² sampling and swaps it for the centre whose loss
+    it makes up best, if that lowers the cost.  Nearest and second-nearest distances
+    are kept, so a step costs one pass; a swap looks again only at the rows that had
+    the old centre nearest or second nearest.
+
+    Parameters
+    ----------
+    n_steps : int or "auto", default="auto"
+        Number of candidates; "auto" is 2k.  O(k ln ln k) steps give a constant-factor
+        approximation in expectation.
+    """
+
+    def __init__(self, n_steps: int | str = "auto") -> None:
+        self.n_steps = n_steps
+
+    def check_params(self) -> None:
+        """Raise where a parameter has no meaning."""
+        if not is_auto(self.n_steps):
+            check_integer("n_steps", self.n_steps, low=0)
+
+    def seed(
+        self, distances_to: Distances, weights: Array, k: int, rngs: Generators
+    ) -> Array:
+        chosen = KMeansPlusPlus().seed(distances_to, weights, k, rngs)
+        if k == 1:
+            return chosen
+        states = [_TwoNearest(distances_to(centres)) for centres in chosen]
+        steps = 2 * k if is_auto(self.n_steps) else int(self.n_steps)
+        for _ in range(steps):
+            candidates = np.array(
+                [
+                    _draw_new(state.first, weights, rng, 1, centres)[0]
+                    for state, rng, centres in zip(states, rngs, chosen, strict=True)
+                ]
+            )
+            distances = distances_to(candidates)
+            for r, state in enumerate(states):
+                removed = state.best_swap(distances[:, r], weights)
+                if removed is not None:
+                    chosen[r, removed] = candidates[r]
+                    state.swap(removed, distances[:, r])
+        return chosen
+
+
+class _TwoNearest:
+    """Distances to the k centres, with the nearest and second nearest of each row."""
+
+    def __init__(self, distances: Array) -> None:
+        self.distances = distances
+        rows = np.arange(len(distances))
+        self.nearest = distances.argmin(axis=1)
+        self.first = distances[rows, self.nearest]
+        self.second = np.empty_like(self.first)
+        self.runner_up = np.empty_like(self.nearest)
+        self._find_second(rows)
+
+    def _find_second(self, rows: Array) -> None:
+        others = self.distances[rows]
+        others[np.arange(len(rows)), self.nearest[rows]] = np.inf
+        self.runner_up[rows] = others.argmin(axis=1)
+        self.second[rows] = others[np.arange(len(rows)), self.runner_up[rows]]
+
+    def best_swap(self, candidate: Array, weights: Array) -> int | None:
+        """Return the centre to replace by the candidate, or None if none gains."""
+        kept = np.minimum(self.first, candidate)
+        # A row that loses its centre falls back on its second or on the candidate.
+        loss = weights * (np.minimum(self.second, candidate) - kept)
+        losses = np.bincount(self.nearest, loss, minlength=self.distances.shape[1])
+        removed = int(losses.argmin())
+        cost = float(weights @ self.first)
+        return removed if float(weights @ kept) + losses[removed] < cost else None
+
+    def swap(self, removed: int, candidate: Array) -> None:
+        """Replace a centre by the candidate with these distances."""
+        self.distances[:, removed] = candidate
+        touched = (self.nearest == removed) | (self.runner_up == removed)
+        touched |= candidate < self.second
+        rows = np.flatnonzero(touched)
+        near = self.distances[rows]
+        self.nearest[rows] = near.argmin(axis=1)
+        self.first[rows] = near[np.arange(len(rows)), self.nearest[rows]]
+        self._find_second(rows)
+
+
+def _draw(mass: Array, rng: np.random.Generator, size: int) -> Array:
+    """Return row numbers drawn with probability proportional to `mass`."""
+    edges = np.cumsum(mass, dtype=np.float64)
+    drawn = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
+    return np.minimum(drawn, np.flatnonzero(mass)[-1])
+
+
+def _draw_new(
+    mass: Array, weights: Array, rng: np.random.Generator, size: int, taken: Array
+) -> Array:
+    """Return row numbers drawn with probability proportional to weight times `mass`.
+
+    Where no mass is left, every distinct row is a centre already: what is drawn next
+    cannot lower the cost, and any row that is not `taken` will do.
+    """
+    mass = weights * mass
+    if not mass.any():
+        mass = weights.copy()
+        mass[taken] = 0.0
+    return _draw(mass if mass.any() else weights, rng, size)
+
+
+SEEDINGS: dict[str, Callable[[], Seeding]] = {
+    "random": RandomSeeding,
+    "k-means++": KMeansPlusPlus,
+    "greedy-k-means++": lambda: KMeansPlusPlus(n_candidates="auto"),
+    "local-search": LocalSearch,
+}
+
+
+def as_seeding(init: Any, others: str = "") -> Seeding:
+    """Return the seeding that a user's `init` stands for, with its parameters checked.
+
+    `others` says what else it might have been.
+    """
+    if isinstance(init, str):
+        if init in SEEDINGS:
+            return SEEDINGS[init]()
+    elif hasattr(init, "seed"):
+        if hasattr(init, "check_params"):  # now, not when the landmarks are chosen
+            init.check_params()
+        return cast(Seeding, init)
+    raise ValueError(
+        f"init={init!r} should be one of {sorted(SEEDINGS)}, or a seeding object"
+        f"{others}."
+    )

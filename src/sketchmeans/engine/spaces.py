@@ -1,0 +1,454 @@
+"""Where centroids live: coordinates of rows, and centroids from their means.
+
+Lloyd's algorithm needs three things of a space: the coordinates ``b_x`` of a block
+of rows, the squared norms ``‖φ(x)‖²``, and the coefficients ``α = M b̄`` of the
+centroid of rows with mean coordinates ``b̄``.  Then
+
+    ‖φ(x) − c‖² = ‖φ(x)‖² − 2 b_xᵀα + b̄ᵀα
+
+is the exact squared distance, and no row is ever mapped to features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import svd
+
+from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.engine.lloyd import Centers
+from sketchmeans.kernels import Kernel, squared_norms, toarray
+from sketchmeans.numerics.linalg import (
+    Array,
+    PseudoInverse,
+    check_no_overflow,
+    pseudo_inverse,
+)
+from sketchmeans.numerics.parallel import Workers
+
+#: Systems of many landmarks are shared out among the threads, in parts of so many
+#: right-hand sides at least; the parts follow from the number of these alone.
+_MANY_LANDMARKS, _LEAST_SIDES, _PARTS = 512, 32, 8
+
+#: A rough space has at least so many landmarks in all, and so many a cluster.
+_ROUGH_LANDMARKS, _ROUGH_LANDMARKS_PER_CLUSTER = 200, 10
+
+#: Rows of ``k(Z, Z)`` that are worked on at a time.
+_STRIP = 256
+
+#: Rows are shifted when their mean is this many squared spreads from the origin.
+_FAR = 100.0
+
+
+class Space(Protocol):
+    """What Lloyd's algorithm knows of the space in which it works."""
+
+    dtype: np.dtype[Any]
+    n_coordinates: int
+    height: int
+    constant_norm: float | None
+    #: Whether coordinates are worth storing.
+    storable: bool
+    #: Whether coordinates and coefficients are points of one Euclidean space.
+    is_euclidean: bool
+
+    def coordinates(self, block: Block, out: Array | None = None) -> Array:
+        """Return ``b_x`` for every row of a block."""
+        ...
+
+    def row_norms(self, block: Block, numbers: Array) -> Array:
+        """Return ``‖φ(x)‖²`` for every row of a block of rows with these numbers."""
+        ...
+
+    def coefficients(self, means: Array) -> Array:
+        """Return ``M b̄`` for each row ``b̄`` of `means`, as columns."""
+        ...
+
+    def rough(self, k: int) -> RoughSpace | None:
+        """Return a smaller space in which starts of k centres can be compared."""
+        ...
+
+
+class LandmarkSpace:
+    """The span of landmarks in the feature space of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    landmarks : ndarray or CSR matrix of shape (m, d)
+        For a precomputed kernel the column numbers, of shape (m, 1).
+    dtype : dtype
+        Float type of the kernel blocks.
+    workers : Workers
+    rank : int, optional
+        Keep at most this many eigen-directions of the landmark matrix.
+    gram : ndarray of shape (m, m), optional
+        ``k(Z, Z)`` in float64, where it is given.
+    diagonal : ndarray of shape (n,), optional
+        ``k(x, x)`` of the training rows, where it is given.
+    inverse : PseudoInverse, optional
+        ``M``, where it is known.
+    """
+
+    storable = True
+    is_euclidean = False
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Block,
+        dtype: np.dtype[Any],
+        workers: Workers,
+        *,
+        rank: int | None = None,
+        gram: Array | None = None,
+        diagonal: Array | None = None,
+        inverse: PseudoInverse | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.landmarks = landmarks
+        self.dtype = dtype
+        self.n_coordinates = landmarks.shape[0]
+        self.height = block_height(landmarks.shape[1], self.n_coordinates)
+        self.constant_norm = kernel.constant_diagonal
+        self._columns = kernel.against(landmarks, dtype, workers)
+        self._workers = workers
+        self._rank = rank
+        self._diagonal = diagonal
+        if gram is not None:
+            self.gram = gram
+        if inverse is not None:
+            self.inverse = inverse
+
+    @cached_property
+    def gram(self) -> Array:
+        """``k(Z, Z)``, in float64."""
+        return landmark_matrix(self.kernel, self.landmarks, self._workers)
+
+    @cached_property
+    def inverse(self) -> PseudoInverse:
+        """``M``, the truncated inverse of ``k(Z, Z)``."""
+        return pseudo_inverse(self.gram, dtype=self.dtype, rank=self._rank)
+
+    def coordinates(self, block: Block, out: Array | None = None) -> Array:
+        return self._columns(block, out)
+
+    def row_norms(self, block: Block, numbers: Array) -> Array:
+        if self._diagonal is not None:
+            return self._diagonal[numbers]
+        return self.kernel.diagonal(block)
+
+    def coefficients(self, means: Array) -> Array:
+        sides = np.asarray(means, dtype=np.float64).T
+        if self.n_coordinates < _MANY_LANDMARKS:
+            return self.inverse.solve(sides)
+        width = max(_LEAST_SIDES, -(-len(means) // _PARTS))
+        parts = [sides[:, slice(*span)] for span in spans(len(means), width)]
+        return np.concatenate(
+            list(self._workers.map(self.inverse.solve, parts)), axis=1
+        )
+
+    @property
+    def rank(self) -> int:
+        """Eigen-directions of ``k(Z, Z)`` that are kept."""
+        return self.inverse.rank
+
+    def in_float64(self) -> LandmarkSpace:
+        """Return the same space with kernel blocks in float64."""
+        return LandmarkSpace(
+            self.kernel, self.landmarks, np.dtype(np.float64), self._workers
+        )
+
+    def dual_coefficients(self, coefficients: Array) -> Array:
+        """Return α (m × k), such that centre j is ``Σ_i α_ij φ(z_i)``."""
+        return np.ascontiguousarray(coefficients.T)
+
+    def read_centers(
+        self, dual: Array, squared_norms: Array, means: Array | None = None
+    ) -> Centers:
+        """Return centres with these dual coefficients; predictions need no means."""
+        if means is None:
+            means = np.empty((len(squared_norms), 0))
+        return Centers(dual.T[None], squared_norms[None], means[None])
+
+    def rough(self, k: int) -> RoughSpace | None:
+        least = max(_ROUGH_LANDMARKS, _ROUGH_LANDMARKS_PER_CLUSTER * k, self._rank or 0)
+        step = self.n_coordinates // least
+        return RoughSpace(self, step) if step > 1 else None
+
+
+class RoughSpace(LandmarkSpace):
+    """The span of every few landmarks: good enough to compare starts, and far cheaper.
+
+    Parameters
+    ----------
+    whole : LandmarkSpace
+    step : int
+        One landmark of so many is kept.
+    """
+
+    def __init__(self, whole: LandmarkSpace, step: int) -> None:
+        super().__init__(
+            whole.kernel,
+            whole.landmarks[::step],
+            whole.dtype,
+            whole._workers,
+            rank=whole._rank,
+            gram=np.ascontiguousarray(whole.gram[::step, ::step]),
+        )
+        self._whole, self._step = whole, step
+
+    def lifted(self, centers: Centers) -> Array:
+        """Return the mean coordinates that centres have in the whole space.
+
+        They stand for the same points, or the nearest where a `rank` keeps these out.
+        """
+        return centers.coefficients @ self._whole.gram[:: self._step]
+
+
+class InputSpace:
+    """A Euclidean space of points: plain k-means, linear and cosine kernels.
+
+    ``b_x = φ(x)``, about an origin where the rows lie far from zero, and ``M`` is the
+    identity.
+
+    Parameters
+    ----------
+    n_features : int
+    dtype : dtype
+    k : int
+        Number of clusters.
+    shift : ndarray of shape (d,)
+        The origin.
+    features : callable, optional
+        φ, from blocks to blocks.
+    """
+
+    storable = False  # the rows are their own coordinates
+    constant_norm: float | None = None
+    is_euclidean = True
+
+    def __init__(
+        self,
+        n_features: int,
+        dtype: np.dtype[Any],
+        k: int,
+        shift: Array,
+        features: Callable[[Block], Block | None] | None = None,
+    ) -> None:
+        self.dtype = dtype
+        self.n_coordinates = n_features
+        self.height = block_height(n_features, k)
+        self.shift = shift
+        self._features = features
+
+    @classmethod
+    def of(cls, rows: Rows, k: int, shift: Array | None = None) -> InputSpace:
+        """Return the space of the rows themselves."""
+        dtype = np.dtype(np.float64) if rows.is_sparse else rows.dtype
+        shift = origin(rows) if shift is None else shift
+        return cls(rows.n_features, dtype, k, shift)
+
+    def coordinates(self, block: Block, out: Array | None = None) -> Block:
+        if self._features is not None:
+            block = self._features(block)
+        if self.shift.any():
+            block = toarray(block)
+            # Float64 that becomes float32 is rounded after the difference.
+            kind = self.dtype if block.dtype.itemsize < 8 else np.dtype(np.float64)
+            return np.subtract(
+                block, self.shift.astype(kind), out=out, casting="same_kind"
+            ).astype(self.dtype, copy=False)
+        if block.dtype == self.dtype:
+            return block
+        if out is None or sparse.issparse(block):
+            return block.astype(self.dtype)
+        out[...] = block
+        return out
+
+    def row_norms(self, block: Block, numbers: Array) -> Array:
+        return squared_norms(self.coordinates(block))
+
+    def coefficients(self, means: Array) -> Array:
+        return np.asarray(means, dtype=np.float64).T
+
+    def rough(self, k: int) -> None:
+        return None
+
+    def centers(self, coefficients: Array) -> Array:
+        """Return centroids as points of the input space."""
+        return coefficients + self.shift
+
+
+class FeatureSpace:
+    """The span of landmarks under a kernel with explicit features: linear or cosine.
+
+    Coordinates are the features themselves, so that no kernel value is computed, and
+    ``M`` is the projection onto the span.  Far from zero the span is taken through the
+    mean of the landmarks: centres move with the rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    landmarks : ndarray of shape (m, d)
+    dtype : dtype
+        Float type of the coordinates.
+    rank : int, optional
+        Keep at most this many directions of the span.
+    """
+
+    storable = False
+    constant_norm: float | None = None
+    is_euclidean = True
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Block,
+        dtype: np.dtype[Any],
+        *,
+        rank: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.landmarks = landmarks
+        self.dtype = dtype
+        features = np.ascontiguousarray(kernel.features(landmarks), dtype=np.float64)
+        mean = features.mean(axis=0)
+        spread = float(np.square(features - mean).sum()) / len(features)
+        check_no_overflow(np.float64(spread).astype(dtype))
+        self._is_far = bool(mean @ mean > _FAR * spread)
+        shift = mean.astype(dtype).astype(np.float64)
+        self._points = InputSpace(
+            features.shape[1],
+            dtype,
+            len(features),
+            shift if self._is_far else np.zeros_like(mean),
+            kernel.features,
+        )
+        self._features = features - self._points.shift
+        self._most = rank
+        self.n_coordinates = features.shape[1]
+        self.height = self._points.height
+
+    @cached_property
+    def _svd(self) -> tuple[Array, Array, Array]:
+        """Left vectors, values and right vectors of the landmarks' features."""
+        F = self._features - self._hull
+        U, values, V = svd(F, full_matrices=False, check_finite=False)
+        eps = float(np.finfo(np.float64).eps)
+        keep = values > max(F.shape) * eps * max(values[0], 0.0)
+        if self._most is not None:
+            keep[self._most :] = False
+        return U[:, keep], values[keep], V[keep]
+
+    @property
+    def _hull(self) -> Array:
+        """Where the span goes through, seen from the origin."""
+        if self._is_far:
+            return self._features.mean(axis=0)
+        return np.zeros(self.n_coordinates)
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span."""
+        return min(len(self._svd[1]) + self._is_far, self.n_coordinates)
+
+    def coordinates(self, block: Block, out: Array | None = None) -> Block:
+        return self._points.coordinates(block, out)
+
+    def row_norms(self, block: Block, numbers: Array) -> Array:
+        return self._points.row_norms(block, numbers)
+
+    def coefficients(self, means: Array) -> Array:
+        columns = self._points.coefficients(means)
+        V = self._svd[2]
+        if len(V) == self.n_coordinates:
+            return columns
+        return np.asarray(V.T @ (V @ columns))
+
+    def rough(self, k: int) -> None:
+        return None
+
+    def dual_coefficients(self, coefficients: Array) -> Array:
+        """Return α (m × k), such that centre j is ``Σ_i α_ij φ(z_i)``."""
+        U, values, V = self._svd
+        dual = U @ ((V @ (coefficients - self._hull).T) / values[:, None])
+        if self._is_far:  # coefficients that add up to one do not see a shift
+            dual += (1.0 - dual.sum(axis=0)) / len(dual)
+        return np.ascontiguousarray(dual)
+
+    def read_centers(self, dual: Array, *_: Any) -> Centers:
+        """Return the centres with these dual coefficients."""
+        points = np.ascontiguousarray(dual.T @ self._features)[None]
+        return Centers(points, np.einsum("rkj,rkj->rk", points, points), points)
+
+
+#: Where centres are sums of features of landmarks.
+SpanSpace = LandmarkSpace | FeatureSpace
+
+
+def landmark_space(
+    kernel: Kernel,
+    landmarks: Block,
+    dtype: np.dtype[Any],
+    workers: Workers,
+    *,
+    rank: int | None = None,
+    **given: Any,
+) -> SpanSpace:
+    """Return the space of centres in the span of landmarks.
+
+    `given` is what a `LandmarkSpace` may be given.
+    """
+    if not sparse.issparse(landmarks) and kernel.features(landmarks[:1]) is not None:
+        return FeatureSpace(kernel, landmarks, dtype, rank=rank)
+    return LandmarkSpace(kernel, landmarks, dtype, workers, rank=rank, **given)
+
+
+def origin(rows: Rows) -> Array:
+    """Return the point about which rows are taken: zero, or their mean if that is far.
+
+    Closer to the origin floats lose nothing that a shift would save; CSR rows cannot
+    be shifted, and are worked on in float64.
+    """
+    if not rows.is_sparse:
+        moments = rows.survey()
+        # No row is farther from the mean than all squares together.
+        check_no_overflow(np.float64(moments.variance * len(rows)).astype(rows.dtype))
+        if moments.mean @ moments.mean > _FAR * moments.variance:
+            # A float of the rows' own type: the shift itself is then exact.
+            return moments.mean.astype(rows.dtype).astype(np.float64)
+    return np.zeros(rows.n_features)
+
+
+def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array:
+    """Return ``k(Z, Z)`` in float64, exactly symmetric."""
+    m, d = landmarks.shape
+    columns = kernel.against(landmarks, np.float64, workers)
+    K = np.empty((m, m))
+
+    def fill(span: tuple[int, int]) -> None:
+        columns(landmarks[span[0] : span[1]], K[span[0] : span[1]])
+
+    for _ in workers.map(fill, spans(m, min(block_height(d, m), _STRIP))):
+        pass
+    check_no_overflow(K)
+    for start, stop in spans(m, _STRIP):  # in strips: m × m may be all that fits
+        strip = K[start:stop, start:] + K[start:, start:stop].T
+        strip *= 0.5
+        K[start:stop, start:] = strip
+        K[start:, start:stop] = strip.T
+    np.fill_diagonal(K, kernel.diagonal(landmarks))
+    return K
+
+
+def given_matrix(rows: Rows, indices: Array | None) -> Array:
+    """Return ``k(Z, Z)`` out of a precomputed kernel matrix, in float64."""
+    numbers = np.asarray(indices)
+    chosen = rows.take(numbers)[:, numbers]
+    K = np.asarray(chosen.toarray() if rows.is_sparse else chosen, dtype=np.float64)
+    return np.asarray(0.5 * (K + K.T))

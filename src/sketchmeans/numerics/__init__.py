@@ -1,0 +1,1 @@
+"""Linear algebra with every tolerance, sums, threads, memory, files, parameters."""

@@ -1,0 +1,55 @@
+"""Sums whose bits do not depend on who added up which part of them."""
+
+from __future__ import annotations
+
+from sketchmeans.numerics.linalg import Array
+
+
+class TreeSum:
+    """The sum of numbered terms, along the binary tree over their numbers.
+
+    Terms 2i and 2i + 1 are added first, then these pairs in pairs, and so on.  Parts of
+    the sum may be formed in any order, on any machine, and merged: the additions are
+    always the same.  At most log₂(terms) partial sums are held for terms that come in
+    order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> left, right = TreeSum(), TreeSum()
+    >>> for number in range(3):
+    ...     left.add(number, np.array([1.0]))
+    >>> right.add(3, np.array([4.0]))
+    >>> right.merge(left)
+    >>> right.total()
+    array([7.])
+    """
+
+    def __init__(self) -> None:
+        #: Sums of whole subtrees: (level, number of the subtree) → sum.
+        self._nodes: dict[tuple[int, int], Array] = {}
+
+    def add(self, number: int, term: Array) -> None:
+        """Add the term of this number; each is added once."""
+        self._insert(0, number, term)
+
+    def merge(self, other: TreeSum) -> None:
+        """Add the terms of another sum, which stays as it is."""
+        for (level, number), term in other._nodes.items():
+            self._insert(level, number, term)
+
+    def _insert(self, level: int, number: int, term: Array) -> None:
+        while (partner := self._nodes.pop((level, number ^ 1), None)) is not None:
+            term = partner + term
+            level, number = level + 1, number >> 1
+        self._nodes[level, number] = term
+
+    def total(self) -> Array:
+        """Return the sum of all terms; numbers that were left out count as zero."""
+        rest = TreeSum()
+        rest._nodes = dict(self._nodes)
+        while len(rest._nodes) > 1:
+            level, number = lowest = min(rest._nodes)
+            rest._insert(level + 1, number >> 1, rest._nodes.pop(lowest))
+        (total,) = rest._nodes.values()
+        return total

@@ -1,0 +1,253 @@
+"""Leading right singular vectors of a table of rows: in one pass, or exact.
+
+``X`` (n × d) is never copied as a whole: blocks of rows are read once, by threads,
+and what is kept of them is as small as the sketch.  Where rows have weights w, all of
+this is about the rows times √w: a row of weight 3 is three rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.linalg import qr, svd
+
+from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.numerics.linalg import (
+    Array,
+    eigen_decomposition,
+    pseudo_inverse,
+    relative_cut,
+)
+from sketchmeans.numerics.memory import format_bytes, memory_budget
+from sketchmeans.numerics.parallel import Workers
+
+Span = tuple[int, int]
+
+#: Singular values below this many roundings of the largest are noise of the data.
+_RANK_ROUNDINGS = 16.0
+
+#: Each block of a pass adds to sums of the size of the sketch: fewer rows do not pay.
+_MIN_HEIGHT = 256
+#: A block of a CSR matrix has at least this many nonzeros a feature, if it can.
+_NONZEROS_PER_FEATURE = 4
+#: Rows of a block of the exact SVD, in features.
+_HEIGHT_PER_FEATURE = 2
+
+
+@dataclass(frozen=True)
+class RightVectors:
+    """Leading right singular vectors.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (d, q)
+        ``Z``: orthonormal columns, each with its largest entry positive.
+    values : ndarray of shape (q,)
+        The singular values that go with them, in descending order.
+    """
+
+    vectors: Array
+    values: Array
+
+
+def range_width(k: int, eps: float) -> int:
+    """Return the width of the range finder, ``k + ⌈k/ε⌉ + 1`` (B14 Lemma 4).
+
+    Examples
+    --------
+    >>> range_width(10, 0.5)
+    31
+    """
+    return k + math.ceil(k / eps) + 1
+
+
+def fast_frobenius_svd(
+    rows: Rows, k: int, eps: float, rng: np.random.Generator
+) -> RightVectors:
+    """Return an orthonormal Z (d × k) with ``E‖X − XZZᵀ‖² ≤ (1+ε)‖X − X_k‖²``.
+
+    B14 Lemma 4: ``Y = X G`` for a Gaussian G (d × r), ``r = k + ⌈k/ε⌉ + 1``; ``Q`` an
+    orthonormal basis of the range of Y; Z the top-k right singular vectors of ``QᵀX``.
+
+    Neither Y nor Q is stored.  One pass sums ``YᵀY`` and ``YᵀX`` over blocks, and
+    ``QᵀX = C^{-½}(YᵀX)`` for ``C = YᵀY``.  Both sums are formed in float64: their
+    rounding counts twice, and in float32 it would drown directions that are a
+    thousand times smaller than the first.  What is 10⁻⁶ times smaller is left out.
+
+    Costs O(n d k/ε) time and O(d k/ε) memory.  Where the range finder would be as
+    wide as the table the exact vectors are returned.
+
+    Parameters
+    ----------
+    rows : Rows
+    k : int
+        Target rank; fewer vectors are returned where the rank of X is lower, but at
+        least one.
+    eps : float
+        Between 0 and 1.
+    rng : Generator
+    """
+    width = range_width(k, eps)
+    if width >= min(rows.n_rows, rows.n_features):
+        return exact_svd(rows, k)
+    test = rng.standard_normal((rows.n_features, width), dtype=rows.dtype.type)
+    gram, cross = _range_sums(rows, test)
+    if not np.isfinite(gram).all():
+        raise ValueError(
+            "X overflows when it is multiplied. Scale the features (for example with "
+            "StandardScaler) or use float64."
+        )
+    return _leading_vectors(pseudo_inverse(gram).root().T @ cross, k, rows.dtype)
+
+
+def exact_svd(rows: Rows, k: int) -> RightVectors:
+    """Return the top-k right singular vectors of the rows.
+
+    The triangular factors of blocks are stacked and factored again, so ``XᵀX``, which
+    would square the condition number, is never formed.  Costs O(n d min(n, d)) time
+    and O(d min(n, d)) memory, in one pass.
+
+    Parameters
+    ----------
+    rows : Rows
+    k : int
+        Fewer vectors are returned where the rank of X is lower, but at least one.
+    """
+    R = _triangular_factor(rows)
+    try:
+        _, values, vectors = svd(R, full_matrices=False, check_finite=False)
+    except np.linalg.LinAlgError:  # the fast driver gives up on some matrices
+        _, values, vectors = svd(
+            R, full_matrices=False, check_finite=False, lapack_driver="gesvd"
+        )
+    smaller = min(rows.n_rows, rows.n_features)
+    cut = max(_RANK_ROUNDINGS * _eps(rows.dtype), smaller * _eps(np.float64))
+    rank = max(int((values[:k] > cut * values[0]).sum()), 1)
+    return RightVectors(_with_positive_peaks(vectors[:rank].T), values[:rank])
+
+
+def check_exact_fits(rows: Rows) -> None:
+    """Raise where the exact SVD of the rows would take more memory than it may."""
+    n, d = len(rows), rows.n_features
+    need, budget = 3 * 8 * min(n, d) * d, memory_budget(None)
+    if need > budget:
+        raise MemoryError(
+            f"svd='exact' of {n:,} × {d:,} values needs {format_bytes(need)}; half of "
+            f"the free memory is {format_bytes(budget)}. Use svd='fast'."
+        )
+
+
+def float_block(block: Block, dtype: npt.DTypeLike, workers: Workers) -> Block:
+    """Return a block in a float type: itself, or in this thread's scratch array."""
+    if block.dtype == dtype:
+        return block
+    if sparse.issparse(block):
+        return block.astype(dtype)
+    scratch = workers.buffer(f"block {np.dtype(dtype)}", block.shape, dtype)
+    np.copyto(scratch, block, casting="unsafe")
+    return scratch
+
+
+def pass_height(rows: Rows, width: int) -> int:
+    """Return the rows per block of a product of all rows with `width` columns.
+
+    Of a row of a CSR matrix only the nonzeros are worked on.
+    """
+    if not rows.is_sparse:
+        return block_height(rows.n_features, width)
+    return block_height(math.ceil(rows.X.nnz / max(len(rows), 1)), width)
+
+
+def _range_sums(rows: Rows, test: Array) -> tuple[Array, Array]:
+    """Return ``YᵀWY`` and ``YᵀWX`` for ``Y = X G`` and weights W, in float64."""
+    d, width = test.shape
+    workers = rows.workers
+
+    def sums(span: Span) -> tuple[Array, Array]:
+        block = rows.block(*span)
+        with np.errstate(over="ignore", invalid="ignore"):
+            y = (float_block(block, rows.dtype, workers) @ test).astype(np.float64)
+            wide = float_block(block, np.float64, workers)
+            weights = rows.block_weights(*span)
+            left = y
+            if weights is not None:
+                root = np.sqrt(weights)[:, None]
+                y *= root
+                left = y * root
+            # A sparse factor must stand on the left for the product to be dense.
+            cross = (wide.T @ left).T if rows.is_sparse else left.T @ wide
+            return y.T @ y, cross
+
+    gram, cross = np.zeros((width, width)), np.zeros((width, d))
+    edges = spans(len(rows), _range_height(rows, width))
+    for block_gram, block_cross in workers.map(sums, edges):
+        gram += block_gram
+        cross += block_cross
+    return gram, cross
+
+
+def _range_height(rows: Rows, width: int) -> int:
+    height = max(pass_height(rows, width), _MIN_HEIGHT)
+    if not rows.is_sparse:
+        return height
+    per_row = max(rows.X.nnz / len(rows), 1.0)
+    return max(height, math.ceil(_NONZEROS_PER_FEATURE * rows.n_features / per_row))
+
+
+def _leading_vectors(B: Array, k: int, dtype: npt.DTypeLike) -> RightVectors:
+    """Return the top-k right singular vectors of a wide B, from those of ``BBᵀ``."""
+    q, d = B.shape
+    if q == 0:  # X = 0: any direction is as good
+        return RightVectors(np.eye(d, 1), np.zeros(1))
+    values, left = eigen_decomposition(B @ B.T, largest=min(k, q))
+    values, left = values[::-1], left[:, ::-1]
+    cut = max((_RANK_ROUNDINGS * _eps(dtype)) ** 2, relative_cut(q, np.float64))
+    rank = int((values > cut * values[0]).sum())
+    # Small vectors carry the rounding of large ones: orthogonalise, largest first.
+    vectors, _ = qr(B.T @ left[:, :rank], mode="economic", check_finite=False)
+    return RightVectors(_with_positive_peaks(vectors), np.sqrt(values[:rank]))
+
+
+def _triangular_factor(rows: Rows) -> Array:
+    """Return an R of min(n, d) rows with ``RᵀR = XᵀWX``, in float64."""
+    d = rows.n_features
+
+    def factor(span: Span) -> Array:
+        block = rows.block(*span)
+        if rows.is_sparse:
+            block = block.toarray()
+        block, weights = block.astype(np.float64), rows.block_weights(*span)
+        if weights is not None:
+            block *= np.sqrt(weights)[:, None]
+        return _reduced(block)
+
+    height = max(block_height(d, 0), _HEIGHT_PER_FEATURE * d)
+    factors = rows.workers.map(factor, spans(len(rows), height))
+    R = next(factors)
+    for other in factors:
+        R = _reduced(np.concatenate([R, other]))
+    return R
+
+
+def _reduced(block: Array) -> Array:
+    """Return the triangular factor of a block with more rows than features."""
+    h, d = block.shape
+    if h <= d:
+        return block
+    (R,) = qr(block, mode="r", overwrite_a=True, check_finite=False)
+    return np.asarray(R[:d])
+
+
+def _with_positive_peaks(vectors: Array) -> Array:
+    """Return the columns with signs such that the largest entry is positive."""
+    peaks = np.abs(vectors).argmax(axis=0)
+    signs = np.sign(vectors[peaks, np.arange(vectors.shape[1])])
+    return np.ascontiguousarray(vectors * signs)
+
+
+def _eps(dtype: npt.DTypeLike) -> float:
+    return float(np.finfo(np.dtype(dtype)).eps)

@@ -1,0 +1,1 @@
+"""The papers' theorems as numbers: effective dimension, budgets, decay, γ."""

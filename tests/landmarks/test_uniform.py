@@ -1,0 +1,207 @@
+"""Uniform landmarks: the law of the draws, repeated values, weights."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sketchmeans import NystromKMeans
+from sketchmeans.data.rows import as_rows
+from sketchmeans.kernels import as_kernel
+from sketchmeans.landmarks import Uniform, as_selector
+from sketchmeans.numerics.parallel import Workers
+from tests.oracles import law_p_value, same_law_p_value
+
+LEVEL = 1e-3
+
+
+@pytest.fixture
+def draw():
+    """Return a function that draws row numbers, once for each of some generators."""
+    with Workers(1) as workers:
+
+        def select(X, size, times, seed=0, weights=None, replace=False):
+            weights = None if weights is None else np.asarray(weights, float)
+            rows = as_rows(X, workers, weights)
+            selector, kernel = Uniform(replace=replace), as_kernel("rbf", gamma=1.0)
+            return np.array(
+                [
+                    selector.select(rows, kernel, size, rng).indices
+                    for rng in np.random.default_rng(seed).spawn(times)
+                ]
+            )
+
+        yield select
+
+
+def line(n):
+    return np.arange(float(n))[:, None]
+
+
+def successive_law(weights, size):
+    """Return the law of ordered draws without replacement by weight."""
+    share = np.asarray(weights, float) / np.sum(weights)
+    law = {}
+    for order in permutations(range(len(share)), size):
+        probability, left = 1.0, 1.0
+        for i in order:
+            probability *= share[i] / left
+            left -= share[i]
+        law[order] = probability
+    return law
+
+
+@pytest.mark.parametrize("n", [5, 6])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_ordered_draws_without_replacement_are_uniform(draw, n, size):
+    drawn = draw(line(n), size, 3000)
+    assert law_p_value(drawn, successive_law(np.ones(n), size)) > LEVEL
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_weighted_draws_without_replacement_are_successive(draw, size):
+    weights = [1.0, 4.0, 2.0, 1.5]
+    drawn = draw(line(4), size, 3000, seed=1, weights=weights)
+    assert law_p_value(drawn, successive_law(weights, size)) > LEVEL
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 4.0, 2.0, 1.0]])
+def test_draws_with_replacement_are_independent(draw, weights):
+    drawn = draw(line(4), 2, 3000, seed=2, weights=weights, replace=True)
+    share = np.ones(4) / 4 if weights is None else np.array(weights) / 8.0
+    law = {(i, j): share[i] * share[j] for i, j in product(range(4), repeat=2)}
+    assert law_p_value(drawn, law) > LEVEL
+
+
+def test_many_rows_are_drawn_uniformly(draw):
+    # More rows than are looked at in the first round.
+    drawn = draw(line(500), 4, 1500, seed=3)
+    assert len(np.unique(drawn)) == 500
+    tenths = [(row,) for row in (drawn // 50).ravel().tolist()]
+    assert law_p_value(tenths, dict.fromkeys(range(10), 0.1)) > LEVEL
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("replace", [False, True])
+def test_weights_equal_repeats_in_law(draw, size, replace):
+    copies = np.array([5, 1, 3, 2])
+    number = np.repeat(np.arange(4), copies)
+    weighted = draw(line(4), size, 2000, 4, weights=copies, replace=replace)
+    repeated = number[draw(line(4)[number], size, 2000, 5, replace=replace)]
+    assert same_law_p_value(weighted, repeated) > LEVEL
+    if not replace:
+        assert law_p_value(repeated, successive_law(copies, size)) > LEVEL
+
+
+def test_weights_equal_repeats_in_law_when_one_round_is_not_enough(draw):
+    copies = np.array([300, 4, 4, 2])
+    number = np.repeat(np.arange(4), copies)
+    repeated = number[draw(line(4)[number], 3, 1500, seed=6)]
+    law = successive_law(copies, 3)
+    common = {order for order in law if law[order] * 1500 >= 10}
+    seen = [tuple(row) if tuple(row) in common else "rest" for row in repeated.tolist()]
+    rest = sum(law[order] for order in law if order not in common)
+    numbers = {order: i for i, order in enumerate([*common, "rest"])}
+    expected = {numbers[order]: law[order] for order in common} | {len(common): rest}
+    assert law_p_value([numbers[outcome] for outcome in seen], expected) > LEVEL
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_values_are_distinct(draw, weighted, form):
+    rng = np.random.default_rng(7)
+    X = rng.integers(0, 3, size=(400, 3)).astype(float)  # at most 27 values
+    weights = rng.random(400) if weighted else None
+    for drawn in draw(form(X), 20, 20, seed=8, weights=weights):
+        assert len(np.unique(X[drawn], axis=0)) == len(drawn) == 20
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rare_values_are_found_when_all_are_wanted(draw, weighted):
+    X = np.zeros((5000, 1))
+    X[[17, 2500, 4999]] = [[1.0], [2.0], [3.0]]
+    weights = np.random.default_rng(9).random(5000) + 0.1 if weighted else None
+    for drawn in draw(X, 4, 5, seed=10, weights=weights):
+        assert sorted(X[drawn, 0]) == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_signs_of_zero_and_stored_zeros_make_no_difference(draw):
+    X = np.array([[0.0, 1.0], [-0.0, 1.0], [2.0, 1.0]])
+    assert all(2 in drawn for drawn in draw(X, 2, 50))
+    data = [0.0, 1.0, 1.0, 2.0, 1.0]
+    csr = sparse.csr_array((data, [0, 1, 1, 0, 1], [0, 2, 3, 5]), shape=(3, 2))
+    assert all(2 in drawn for drawn in draw(csr, 2, 50))
+    unsorted = sparse.csr_array(
+        ([1.0, 2.0, 2.0, 1.0, 5.0], [1, 0, 0, 1, 0], [0, 2, 4, 5]), shape=(3, 2)
+    )
+    assert all(2 in drawn for drawn in draw(unsorted, 2, 50))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fewer_values_than_asked_for_warn(draw, weighted):
+    X = np.repeat(line(3), 50, axis=0)
+    weights = np.repeat([1.0, 2.0, 3.0], 50) if weighted else None
+    with pytest.warns(UserWarning, match="Only 3 landmarks .* n_landmarks=7"):
+        drawn = draw(X, 7, 1, weights=weights)
+    assert sorted(X[drawn[0], 0]) == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_rows_of_weight_zero_are_never_landmarks(draw, replace):
+    weights = np.array([0.0, 1.0, 0.0, 2.0, 1.0, 0.0])
+    drawn = draw(line(6), 3, 300, weights=weights, replace=replace)
+    assert weights[drawn].all()
+    if not replace:
+        with pytest.warns(UserWarning, match="Only 3 landmarks"):
+            draw(line(6), 4, 1, weights=weights)
+
+
+def test_the_same_generator_gives_the_same_landmarks(draw):
+    first, again = draw(line(300), 20, 3, seed=11), draw(line(300), 20, 3, seed=11)
+    np.testing.assert_array_equal(first, again)
+    assert (first != draw(line(300), 20, 3, seed=12)).any()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_points_are_the_rows_of_the_indices(form):
+    X = np.random.default_rng(13).random((30, 4)).astype(np.float32)
+    with Workers(1) as workers:
+        landmarks = Uniform().select(
+            as_rows(form(X), workers),
+            as_kernel("rbf", gamma=1.0),
+            8,
+            np.random.default_rng(0),
+        )
+    points = (
+        landmarks.points.toarray() if form is sparse.csr_array else landmarks.points
+    )
+    assert len(landmarks) == 8
+    assert points.dtype == np.float32
+    np.testing.assert_array_equal(points, X[landmarks.indices])
+
+
+def test_a_precomputed_kernel_has_row_numbers_for_points():
+    K = np.exp(-((line(9) - line(9).T) ** 2))
+    with Workers(1) as workers:
+        landmarks = Uniform().select(
+            as_rows(K, workers), as_kernel("precomputed"), 4, np.random.default_rng(0)
+        )
+    np.testing.assert_array_equal(landmarks.points, landmarks.indices[:, None])
+    assert len(set(landmarks.indices.tolist())) == 4
+
+
+def test_the_estimator_takes_the_selector_by_name_and_as_an_object():
+    X = np.random.default_rng(14).random((100, 2))
+    settings = {"n_landmarks": 12, "random_state": 3, "n_jobs": 1}
+    named = NystromKMeans(3, landmarks="uniform", **settings).fit(X)
+    given = NystromKMeans(3, landmarks=Uniform(), **settings).fit(X)
+    other = NystromKMeans(3, landmarks=Uniform(replace=True), **settings).fit(X)
+    np.testing.assert_array_equal(named.landmark_indices_, given.landmark_indices_)
+    assert len(set(named.landmark_indices_.tolist())) == 12
+    assert (other.landmark_indices_ != named.landmark_indices_).any()
+    assert as_selector("uniform").replace is False
+    nested = NystromKMeans(3, landmarks=Uniform()).set_params(landmarks__replace=True)
+    assert nested.landmarks.replace is True
