@@ -44,6 +44,7 @@ from sketchmeans.engine.spaces import (
     SpanSpace,
     given_matrix,
     landmark_space,
+    origin,
 )
 from sketchmeans.engine.start import Start, read_start
 from sketchmeans.engine.subsample import far_rows
@@ -58,7 +59,7 @@ from sketchmeans.landmarks import (
     read_landmarks,
     successive_draws,
 )
-from sketchmeans.numerics.linalg import check_no_overflow
+from sketchmeans.numerics.linalg import Array, check_no_overflow
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
@@ -68,7 +69,13 @@ from sketchmeans.numerics.parameters import (
     check_option,
     is_auto,
 )
-from sketchmeans.reduction import ReducedRows, as_reducer, reduced
+from sketchmeans.reduction import (
+    ReducedRows,
+    Reducer,
+    ShiftedRows,
+    as_reducer,
+    reduced,
+)
 
 #: Weight of all earlier batches together, in weights of the last one, at the most:
 #: means of rows that were assigned to centres of long ago are forgotten.
@@ -308,10 +315,11 @@ class NystromKMeans(KernelClusterer):
             progress = Progress(self, self.verbose)
             with progress.step("kernel"):
                 reducer = self._chosen_reducer(sketch_rng)
-                rows = original
+                rows, shift = original, None
                 if reducer is not None:
                     names = getattr(self, "feature_names_in_", None)
-                    view = reduced(reducer, original, names)
+                    shift = self._reducer_shift(reducer, original)
+                    view = reduced(reducer, _about(original, shift), names)
                     if view.held_memory <= HELD_BYTES:  # the data alone decide
                         view.hold()
                     rows = view
@@ -335,8 +343,10 @@ class NystromKMeans(KernelClusterer):
             progress.finish()
         finish_record(record)
         self._warn_of_rounding(result, is_sound)
-        for name in ("_inverse", "_masses"):  # of batches
+        for name in ("_inverse", "_masses", "_shift"):  # of earlier fits and batches
             self.__dict__.pop(name, None)
+        if shift is not None:
+            self._shift = shift
         self.landmarks_ = as_precise(landmarks.points, rows.dtype)
         self.landmark_indices_ = landmarks.indices
         self.landmark_path_ = path
@@ -490,9 +500,22 @@ class NystromKMeans(KernelClusterer):
             )
         return as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs)
 
+    def _reducer_shift(self, reducer: Any, rows: Rows) -> Array | None:
+        """Return where rows that are far from zero are taken about, if that is allowed.
+
+        A sketch of such rows is one of their offset, and little else.
+        """
+        if not (isinstance(reducer, Reducer) and self._named_kernel().shift_invariant):
+            return None
+        shift = origin(rows)
+        return shift if shift.any() else None
+
     def _view(self, rows: Rows) -> Rows:
         check_no_reducer(self.reducer_, rows)
-        return rows if self.reducer_ is None else ReducedRows(rows, self.reducer_)
+        if self.reducer_ is None:
+            return rows
+        shift = getattr(self, "_shift", None)
+        return ReducedRows(_about(rows, shift), self.reducer_)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -583,6 +606,10 @@ class NystromKMeans(KernelClusterer):
 
     def _span_points(self) -> Block:
         return self.landmarks_
+
+
+def _about(rows: Rows, shift: Array | None) -> Rows:
+    return rows if shift is None else ShiftedRows(rows, shift)
 
 
 def _given_centers(
