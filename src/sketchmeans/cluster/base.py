@@ -65,7 +65,8 @@ class Clusterer(
     _takes_dask = False
 
     #: Restarts when ``n_init="auto"``.
-    _auto_restarts: int
+    #: What ``n_init="auto"`` stands for where restarts are cheap.
+    _auto_restarts = 12
 
     n_clusters: int
     n_init: int | str

@@ -84,10 +84,6 @@ _MEMORY = 20.0
 _MOST_MASS = 1e300
 
 
-#: Restarts that race on subsamples: side by side, and dropped early, they cost little.
-_RACE_RESTARTS = 12
-
-
 def _has_rows(model: NystromKMeans) -> bool:
     """Say whether there can be a second batch; not if kernel values are given."""
     return not model.__sklearn_tags__().input_tags.pairwise
@@ -142,9 +138,8 @@ class NystromKMeans(KernelClusterer):
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
         Restarts.  They run side by side and race on the subsamples: the worse half is
-        dropped again and again.  "auto" is 12 on subsamples and 4 without, the best of
-        which is improved by swaps of centres for rows far from all centres; or 1 from a
-        given start.
+        dropped again and again.  "auto" is 12, the best of which is improved by swaps
+        of centres for rows far from all centres; or 1 from a given start.
     max_iter : int, default=300
         Most passes in each stage.
     tol : float, default=1e-4
@@ -220,8 +215,6 @@ class NystromKMeans(KernelClusterer):
     """
 
     _takes_dask = True
-
-    _auto_restarts = 4
 
     def __init__(
         self,
@@ -574,8 +567,6 @@ class NystromKMeans(KernelClusterer):
         progressive = self.algorithm == "progressive" and not is_given(space.kernel)
         sizes = sizes_for(rows, space, self.n_clusters) if progressive else []
         restarts = self._restarts(start)
-        if sizes and is_auto(self.n_init) and not isinstance(start, Start):
-            restarts = _RACE_RESTARTS
         sample = sizes[-1] if sizes and not isinstance(start, Start) else 0
         need = fit_need(rows, space, self.n_clusters, restarts, sample)
         budget = memory_budget(self.max_memory)
