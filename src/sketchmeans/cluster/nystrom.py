@@ -59,6 +59,7 @@ from sketchmeans.landmarks import (
     read_landmarks,
     successive_draws,
 )
+from sketchmeans.landmarks.coverage import PROBED_ROWS, cover_rare_rows
 from sketchmeans.numerics.linalg import Array, check_no_overflow
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
@@ -545,20 +546,29 @@ class NystromKMeans(KernelClusterer):
             given = rows.points(read.points) if read.indices is None else read.indices
         found = chosen_landmarks(given, self.n_landmarks, rows, kernel, rng, auto)
         if path is not None and isinstance(given, str) and given == "uniform":
-            found = self._with_far_rows(found, rows, kernel, rng)
+            found = self._cover(found, path, rows, kernel, rng)
         return found, path
 
-    def _with_far_rows(
-        self, found: Landmarks, rows: Rows, kernel: Kernel, rng: np.random.Generator
+    def _cover(
+        self,
+        found: Landmarks,
+        path: LandmarkPath,
+        rows: Rows,
+        kernel: Kernel,
+        rng: np.random.Generator,
     ) -> Landmarks:
-        """Add landmarks for a few rows far from all others, which uniform ones miss."""
+        """Add landmarks for rare and far groups of rows, which uniform ones miss."""
         if is_given(kernel) or found.indices is None:
             return found
-        more = np.setdiff1d(far_rows(rows, rng), found.indices)
-        if not len(more):
+        far = np.setdiff1d(far_rows(rows, rng), found.indices)
+        if len(far):
+            indices = np.concatenate([found.indices, far])
+            found = Landmarks(kernel.points(rows, indices), indices)
+        if not kernel.proven or len(rows) > PROBED_ROWS:
             return found
-        indices = np.concatenate([found.indices, more])
-        return Landmarks(kernel.points(rows, indices), indices)
+        return cover_rare_rows(
+            found, rows, kernel, np.arange(len(rows)), float(path.cost[-1])
+        )
 
     def _schedule(
         self, rows: Rows, space: SpanSpace, start: Start | Seeding

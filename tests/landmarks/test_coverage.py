@@ -1,0 +1,77 @@
+"""Landmarks for rare groups: added where one is outside the span, and only there."""
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+from sketchmeans import KernelKMeans, NystromKMeans
+from sketchmeans.data.rows import as_rows
+from sketchmeans.kernels import as_kernel
+from sketchmeans.landmarks import Landmarks
+from sketchmeans.landmarks.coverage import cover_rare_rows
+from sketchmeans.numerics.parallel import Workers
+
+
+@pytest.fixture(scope="module", name="X")
+def rows_with_rare_groups():
+    """Return 1,200 rows of one wide group, and 3 + 4 rows of two tight ones."""
+    rng = np.random.default_rng(3)
+    wide = rng.normal(size=(1200, 3))
+    first = np.array([6.0, 0.0, 0.0]) + 0.01 * rng.normal(size=(3, 3))
+    second = np.array([0.0, 6.0, 0.0]) + 0.01 * rng.normal(size=(4, 3))
+    return np.concatenate([wide, first, second])
+
+
+def cover(X, indices, cost, gamma=0.5, weights=None):
+    with Workers(1) as workers:
+        rows = as_rows(X, workers, weights)
+        kernel = as_kernel("rbf", gamma=gamma)
+        given = Landmarks(X[indices], indices)
+        found = cover_rare_rows(given, rows, kernel, np.arange(len(X)), cost)
+    return found
+
+
+def test_one_landmark_for_each_rare_group(X):
+    indices = np.arange(0, 1200, 20)
+    found = cover(X, indices, cost=0.3)
+    added = found.indices[len(indices) :]
+    assert {int(i >= 1203) for i in added if i >= 1200} == {0, 1}
+    assert len(added) <= 6
+    np.testing.assert_array_equal(found.points, X[found.indices])
+
+
+def test_pivots_have_the_largest_residuals(X):
+    """The first row that is added is the one that a dense formula finds."""
+    indices = np.arange(0, 1200, 20)
+    K = rbf_kernel(X, gamma=0.5)
+    part = K[:, indices]
+    residual = 1.0 - np.einsum(
+        "ij,ji->i", part, np.linalg.pinv(K[np.ix_(indices, indices)], 1e-12) @ part.T
+    )
+    found = cover(X, indices, cost=1e-9)
+    assert found.indices[len(indices)] == residual.argmax()
+    assert len(found.indices) == len(indices) + 64  # no more than that, ever
+
+
+def test_nothing_is_added_where_the_residual_is_spread_over_all_rows():
+    X = np.random.default_rng(0).normal(size=(800, 40))
+    assert len(cover(X, np.arange(50), cost=0.8, gamma=0.02)) == 50
+
+
+def test_rows_of_weight_zero_are_ignored(X):
+    weights = np.ones(len(X))
+    weights[1200:] = 0.0
+    found = cover(X, np.arange(0, 1200, 20), cost=0.3, weights=weights)
+    assert found.indices.max() < 1200
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_cost_is_that_of_the_exact_fit(seed):
+    """A dozen tight groups of very different sizes, with an rbf kernel."""
+    rng = np.random.default_rng([seed, 1])
+    sizes = np.r_[np.full(6, 180), np.full(6, 3)]
+    X = np.repeat(rng.uniform(-10, 10, size=(12, 4)), sizes, axis=0)
+    X += 0.2 * rng.normal(size=X.shape)
+    exact = KernelKMeans(12, random_state=seed).fit(X)
+    model = NystromKMeans(12, random_state=seed).fit(X)
+    assert model.cost_ <= 1.06 * exact.cost_
