@@ -15,10 +15,10 @@ from sketchmeans.data.rows import as_rows
 from sketchmeans.diagnostics import Certificate, certificate
 from sketchmeans.diagnostics.spectral_bounds import (
     _CUT_MARGIN,
-    Moments,
+    SecondMoment,
     _squared_diameter,
-    kernel_moments,
-    tails,
+    compute_nystrom_moment,
+    tail_sums,
 )
 from sketchmeans.engine.spaces import landmark_matrix
 from sketchmeans.kernels import as_kernel
@@ -170,8 +170,8 @@ def smooth_rows(kind, d, dtype, n=800):
 def bound_of(X, gamma, m, k):
     with Workers(1) as workers:
         kernel = as_kernel("rbf", gamma=gamma)
-        moments, _ = kernel_moments(as_rows(X, workers), kernel, X[:m])
-    return moments.lower_bound(k) / len(X)
+        moment, _ = compute_nystrom_moment(as_rows(X, workers), kernel, X[:m])
+    return moment.lower_bound(k) / len(X)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_the_allowance_covers_the_rounding_of_kernel_values(digits):
     with Workers(1) as workers:
         rows, kernel = as_rows(digits, workers), as_kernel("rbf", gamma=1e-3)
         Z = digits[::20]
-        moments, _ = kernel_moments(rows, kernel, Z)
+        moment, _ = compute_nystrom_moment(rows, kernel, Z)
         gram = landmark_matrix(kernel, Z, workers)
         inverse = pseudo_inverse(
             gram, dtype=np.float32, margin=_CUT_MARGIN[np.dtype("f4")]
@@ -218,13 +218,13 @@ def test_the_allowance_covers_the_rounding_of_kernel_values(digits):
             kernel.against(Z, dtype, workers)(digits) for dtype in ("f4", "f8")
         )
     error = np.linalg.norm((narrow - wide) @ inverse.root())
-    assert 0.0 < error <= moments.rounding
+    assert 0.0 < error <= moment.rounding
     # What is allowed for is taken off the root of the bound.
-    least = float(tails(moments.matrix, [10])[0])
-    assert moments.noise > 0.0
-    taken_off = (np.sqrt(least - moments.noise) - moments.rounding) ** 2
-    assert moments.lower_bound(10) == pytest.approx(taken_off, rel=1e-9)
-    assert Moments(moments.matrix, np.sqrt(least) + 1.0, 0.0).lower_bound(10) == 0.0
+    least = float(tail_sums(moment.matrix, [10])[0])
+    assert moment.noise > 0.0
+    taken_off = (np.sqrt(least - moment.noise) - moment.rounding) ** 2
+    assert moment.lower_bound(10) == pytest.approx(taken_off, rel=1e-9)
+    assert SecondMoment(moment.matrix, np.sqrt(least) + 1.0, 0.0).lower_bound(10) == 0.0
 
 
 def test_weights_are_repeats(digits):
@@ -399,10 +399,12 @@ def test_few_large_eigenvalues_are_those_of_all(size):
     values = np.linalg.eigvalsh(A)
     ks = [1, 2, 9, 3]
     expected = np.array([values[: size - k + 1].sum() for k in ks])
-    np.testing.assert_allclose(tails(A, ks), expected, rtol=1e-4)
-    assert (tails(A, ks) <= expected + 1e-9 * values.sum()).all()
+    np.testing.assert_allclose(tail_sums(A, ks), expected, rtol=1e-4)
+    assert (tail_sums(A, ks) <= expected + 1e-9 * values.sum()).all()
     np.testing.assert_allclose(
-        tails(A, [size, size + 1, size + 2]), [values[0], 0.0, 0.0], atol=1e-9 * size**2
+        tail_sums(A, [size, size + 1, size + 2]),
+        [values[0], 0.0, 0.0],
+        atol=1e-9 * size**2,
     )
 
 

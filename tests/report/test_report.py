@@ -149,7 +149,7 @@ def test_summary_is_that_of_all_distances(name):
         expected = (X[rows].mean(axis=0) - X.mean(axis=0)) / X.std(axis=0)
         np.testing.assert_allclose(found.features.differences[j], expected)
         order = np.argsort(-np.abs(expected))[:2]
-        np.testing.assert_array_equal(found.features.telling(j, 2), order)
+        np.testing.assert_array_equal(found.features.rank_distinguishing(2, j), order)
         numbers, exemplars = found.exemplars_of(j)
         np.testing.assert_array_equal(exemplars, X[numbers])
     shares = found.margin_counts.sum(axis=0) / len(X)

@@ -249,14 +249,14 @@ def test_moments_of_the_residual_have_their_intervals(dense_span):
     misses = np.zeros(4, dtype=int)
     estimates = []
     for seed in range(trials):
-        moments = span.residual(np.random.default_rng(seed))
+        moments = span.sample_residual(np.random.default_rng(seed))
         estimates.append([moments.overlaps, moments.squares, moments.fourths])
-        band = moments.first_order(5.0, tail)
+        lower, upper = moments.bound_first_order(5.0, tail)
         misses += [
-            band.lower > first,
-            band.upper < first,
-            moments.second_order(5.0, tail) < second,
-            moments.norm(tail) < fourth,
+            lower > first,
+            upper < first,
+            moments.bound_second_order(5.0, tail) < second,
+            moments.bound_norm(tail) < fourth,
         ]
     for count in misses.tolist():
         assert stats.binomtest(count, trials, tail).pvalue > LEVEL

@@ -5,6 +5,7 @@ landmarks or sketched features the theory asks for, and what other bandwidths an
 numbers of clusters would give.  After it: a certified bound on the distance to the
 optimum, whether the landmarks preserve the kernel matrix, the cost on new rows, the
 agreement with known classes, what the clusters look like, and a map of the rows.
+The public names of `sketchmeans.theory` are here, too.
 """
 
 from __future__ import annotations
@@ -28,16 +29,21 @@ from sketchmeans.diagnostics.comparison import Comparison, compare_models
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.row_map import RowMap, row_map
 from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
-from sketchmeans.theory.budget import LandmarkBudget, landmark_budget
-from sketchmeans.theory.decay import SpectrumDecay, spectrum_decay
-from sketchmeans.theory.preserving import is_gamma_preserving, preserved_gamma
-from sketchmeans.theory.risk import Risk, risk
-from sketchmeans.theory.sketch_sizes import SketchSize, sketch_size
-from sketchmeans.theory.spectrum import (
+from sketchmeans.theory import (
     EffectiveDimension,
+    LandmarkBudget,
     RidgeLeverageScores,
+    Risk,
+    SketchSize,
+    SpectrumDecay,
     effective_dimension,
+    is_gamma_preserving,
+    landmark_budget,
+    preserved_gamma,
     ridge_leverage_scores,
+    risk,
+    sketch_size,
+    spectrum_decay,
 )
 
 __all__ = [

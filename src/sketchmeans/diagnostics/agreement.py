@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from sketchmeans.data.input import check_weights
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.theory.base import Report
+from sketchmeans.theory.results import Result
 
 __all__ = [
     "Agreement",
@@ -61,7 +61,7 @@ def clustering_accuracy(y: Any, labels: Any, sample_weight: Any = None) -> float
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement(Report):
+class Agreement(Result):
     """How clusters and known classes go together.
 
     Attributes

@@ -18,9 +18,9 @@ from sketchmeans.diagnostics.fitted import (
     fitted_space,
 )
 from sketchmeans.diagnostics.spectral_bounds import (
-    Moments,
-    kernel_moments,
-    linear_moments,
+    SecondMoment,
+    compute_linear_moment,
+    compute_nystrom_moment,
     subsample_bounds,
 )
 from sketchmeans.engine.blocks import BlockEngine
@@ -28,9 +28,9 @@ from sketchmeans.kernels import Kernel, Linear, is_given
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
-from sketchmeans.theory.base import Report
 from sketchmeans.theory.checks import check_below
-from sketchmeans.theory.definite import check_definite
+from sketchmeans.theory.problem import check_definite
+from sketchmeans.theory.results import Result
 
 #: Landmarks for a model that has none of its own.
 _LANDMARKS = 1_000
@@ -39,7 +39,7 @@ _SUBSAMPLES, _FEW_ROWS, _MOST_ROWS = 4, 1_200, 1_800
 
 
 @dataclass(frozen=True, repr=False)
-class Certificate(Report):
+class Certificate(Result):
     """A lower bound on the optimal cost, and so on how far a fit is from it.
 
     Attributes
@@ -182,14 +182,14 @@ def certificate(
             )[0]
             cost = _cost(model, rows)
             return Certificate(method, float(bound), cost / total, None, confidence)
-        moments, cost = _moments(model, rows, kernel, n_landmarks, rng)
+        moment, cost = _compute_moment(model, rows, kernel, n_landmarks, rng)
     return Certificate(
         method,
-        moments.lower_bound(k) / total,
+        moment.lower_bound(k) / total,
         cost / total,
-        moments.residual / total,
+        moment.residual / total,
         1.0,
-        moments.n_landmarks,
+        moment.n_landmarks,
     )
 
 
@@ -212,14 +212,14 @@ def _cost(model: Model, rows: Rows) -> float:
     return engine.total_cost(model._centers(engine.space))
 
 
-def _moments(
+def _compute_moment(
     model: Model,
     rows: Rows,
     kernel: Kernel,
     n_landmarks: int | None,
     rng: np.random.Generator,
-) -> tuple[Moments, float]:
-    """Return the moments behind the bound, and the total cost of the centres."""
+) -> tuple[SecondMoment, float]:
+    """Return the moment behind the bound, and the total cost of the centres."""
     if n_landmarks is not None:
         check_integer("n_landmarks", n_landmarks)
     if isinstance(model, SketchedKMeans):
@@ -228,15 +228,15 @@ def _moments(
                 f"n_landmarks={n_landmarks} should be None for SketchedKMeans: its "
                 "bound needs no landmarks."
             )
-        return linear_moments(rows), _cost(model, rows)
+        return compute_linear_moment(rows), _cost(model, rows)
     points = _landmarks(model, rows, kernel, n_landmarks, rng)
     if isinstance(model, NystromKMeans) and len(model.dual_coef_) <= points.shape[0]:
         space = fitted_space(model, rows)
         # The model's landmarks come first: one pass over kernel values serves both.
         if not space.is_euclidean:
-            return kernel_moments(rows, kernel, points, model._centers(space))
-    moments, _ = kernel_moments(rows, kernel, points)
-    return moments, _cost(model, rows)
+            return compute_nystrom_moment(rows, kernel, points, model._centers(space))
+    moment, _ = compute_nystrom_moment(rows, kernel, points)
+    return moment, _cost(model, rows)
 
 
 def _landmarks(

@@ -11,11 +11,11 @@ import numpy as np
 from sketchmeans.data.preparation import Column, as_table, column_moments
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.theory.base import Report
+from sketchmeans.theory.results import Result
 
 
 @dataclass(frozen=True, repr=False)
-class ColumnSummary(Report):
+class ColumnSummary(Result):
     """The columns of a table.
 
     Attributes

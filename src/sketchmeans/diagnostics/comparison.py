@@ -17,11 +17,11 @@ from sketchmeans.diagnostics.agreement import (
 )
 from sketchmeans.diagnostics.certificate import certificate
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.theory.base import Report
+from sketchmeans.theory.results import Result
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Report):
+class Comparison(Result):
     """How some models fared on the same rows.
 
     Attributes

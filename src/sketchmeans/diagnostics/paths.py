@@ -24,7 +24,7 @@ from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.theory.checks import check_below, check_positive
-from sketchmeans.theory.problem import KernelLike, Problem, opened
+from sketchmeans.theory.problem import KernelLike, Problem, kernel_matrix, open_problem
 
 #: Restarts of each fit, and what ends them.
 _RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3
@@ -34,9 +34,6 @@ _SPECTRUM_ROWS, _BOUND_ROWS = 1_000, 2_000
 _STORE = 2**62
 #: Centres of a pass: more would take memory, and the product is no faster for it.
 _MOST_CENTERS = 4_096
-
-#: Columns of equal length, by name.
-Table = dict[str, Array]
 
 
 def bandwidth_path(
@@ -110,14 +107,8 @@ def bandwidth_path(
         chosen = kernel
         if isinstance(kernel, Kernel):  # it has its bandwidth in itself
             chosen, value = clone(kernel).set_params(gamma=value), "mean"
-        with opened(
-            X,
-            chosen,
-            gamma=value,
-            kernel_params=kernel_params,
-            sample_weight=sample_weight,
-            n_jobs=n_jobs,
-            random_state=random_state,
+        with open_problem(
+            X, chosen, value, kernel_params, sample_weight, n_jobs, random_state
         ) as problem:
             study = _Study(problem, [k], n_subsamples, subsample_size, confidence)
             found = study.table()
@@ -129,7 +120,7 @@ def bandwidth_path(
                 }
             )
     order = "gamma", "cost", "lower_bound", "ratio", "effective_dimension", "stability"
-    return _framed(
+    return _as_frame(
         {name: np.array([c[name] for c in columns]) for name in order}, as_frame
     )
 
@@ -161,17 +152,12 @@ def cluster_count_path(
     X : array-like or sparse matrix of shape (n, d)
     ks : sequence of int
         Numbers of clusters.
-    kernel, gamma, kernel_params
-        The kernel, as in `NystromKMeans`.
-    n_subsamples, subsample_size : int, default=3 and 4,000
-        Subsamples, each of which is clustered; at most a third of the rows.
-    confidence : float, default=0.95
-        Of each lower bound.
-    sample_weight : array-like of shape (n,), optional
-    as_frame : bool, default=False
-        Return a pandas DataFrame.
-    n_jobs : int or None, default=None
-    random_state : int, Generator, RandomState or None, default=None
+    gamma : float, "mean", "median" or "scale", default="mean"
+        Bandwidth of the kernel.
+    kernel, kernel_params, sample_weight, as_frame, n_jobs, random_state
+        As in `bandwidth_path`.
+    n_subsamples, subsample_size, confidence
+        As in `bandwidth_path`.
 
     Returns
     -------
@@ -190,17 +176,11 @@ def cluster_count_path(
     if not len(ks):
         raise ValueError(f"ks={ks!r} should have at least one number of clusters.")
     counts = [check_integer("ks", k) for k in ks]
-    with opened(
-        X,
-        kernel,
-        gamma=gamma,
-        kernel_params=kernel_params,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-        random_state=random_state,
+    with open_problem(
+        X, kernel, gamma, kernel_params, sample_weight, n_jobs, random_state
     ) as problem:
         study = _Study(problem, counts, n_subsamples, subsample_size, confidence)
-        return _framed({"n_clusters": np.array(counts), **study.table()}, as_frame)
+        return _as_frame({"n_clusters": np.array(counts), **study.table()}, as_frame)
 
 
 class _Study:
@@ -243,7 +223,7 @@ class _Study:
         self._judge = self._rows.subset(judges, None)
         self._judges = judges if rows.weights is None else judges[:0]
 
-    def table(self) -> Table:
+    def table(self) -> dict[str, Array]:
         """Return cost, lower bound, ratio and stability for each k."""
         fits = [self._fits(rng) for rng in self._fit_rngs]
         costs = np.mean([[cost for cost, _ in fit] for fit in fits], axis=0)
@@ -312,7 +292,8 @@ class _Study:
         """Return ``Tr K(K + √n I)⁻¹`` of all rows, from the spectrum of a few."""
         size = min(_SPECTRUM_ROWS, len(self._rows))
         sample = self._rows.subset(self._drawn(self._spectrum_rng, size), None)
-        K = _matrix(sample, self._kernel)
+        points = self._kernel.points(sample, np.arange(size))
+        K = kernel_matrix(self._kernel, points, sample)
         total = self._rows.total_weight
         values = np.maximum(largest_eigenvalues(K, len(K)), 0.0) * (total / len(sample))
         return float((values / (values + sqrt(total))).sum())
@@ -329,13 +310,7 @@ def _best_of_each(engine: MixedEngine, seeds: Sequence[Array]) -> Centers:
     return mixed([result.centers for result in best])
 
 
-def _matrix(rows: Rows, kernel: Kernel) -> Array:
-    points = kernel.points(rows, np.arange(len(rows)))
-    K = kernel.against(points, np.float64, rows.workers)(rows.block(0, len(rows)))
-    return np.asarray(0.5 * (K + K.T))
-
-
-def _framed(table: Table, as_frame: bool) -> Any:
+def _as_frame(table: dict[str, Array], as_frame: bool) -> Any:
     if not as_frame:
         return table
     try:

@@ -18,7 +18,7 @@ from sketchmeans.kernels import is_given
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator, check_integer
-from sketchmeans.theory.base import Report
+from sketchmeans.theory.results import Result
 
 #: Rows that span the map of a model which has no landmarks.
 _SPAN_ROWS = 400
@@ -29,7 +29,7 @@ _NOISE = 1e-13
 
 
 @dataclass(frozen=True, repr=False)
-class RowMap(Report):
+class RowMap(Result):
     """Some rows in two dimensions, and what a sample shows besides.
 
     Attributes

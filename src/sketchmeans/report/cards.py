@@ -15,7 +15,7 @@ from sketchmeans.report import words
 from sketchmeans.report.figures import image_strip
 from sketchmeans.report.tables import Download, csv_download
 from sketchmeans.report.themes import GLYPHS, LIGHT, shape_number
-from sketchmeans.theory.base import shown
+from sketchmeans.theory.results import format_value
 
 #: Features of a card, typical rows in its table, and features in the download.
 _MOST_FEATURES, _MOST_COLUMNS, _MOST_TELLING = 6, 2, 20
@@ -110,7 +110,7 @@ def cluster_cards(
                 glyph=GLYPHS[shape_number(cluster)],
                 rows=words.plural(size, "row"),
                 share=words.percent(size / summary.n_rows),
-                cost=shown(float(summary.costs[cluster])) if size else "",
+                cost=format_value(float(summary.costs[cluster])) if size else "",
                 margin=_margin(summary, cluster),
                 classes=_classes(summary, cluster),
                 numbers=[f"{number:,}" for number in numbers.tolist()],
@@ -151,7 +151,7 @@ def _feature_lines(
 ) -> list[FeatureLine]:
     features = summary.features
     assert features is not None
-    telling = features.telling(cluster, _MOST_FEATURES)
+    telling = features.rank_distinguishing(_MOST_FEATURES, cluster)
     if not len(telling):  # no feature sets it apart: its first ones, then
         telling = np.arange(min(_MOST_FEATURES, len(features.mean)))
     values = _dense(rows[:_MOST_COLUMNS][:, telling])
@@ -271,5 +271,5 @@ def _telling_records(summary: ClusterSummary, names: Sequence[str]) -> list[list
             float(features.mean[j]),
         ]
         for cluster in range(summary.n_clusters)
-        for j in features.telling(cluster, _MOST_TELLING).tolist()
+        for j in features.rank_distinguishing(_MOST_TELLING, cluster).tolist()
     ]

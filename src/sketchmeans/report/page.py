@@ -21,7 +21,7 @@ from sketchmeans.report import pictures, words
 from sketchmeans.report.cards import cluster_cards, cluster_downloads
 from sketchmeans.report.figures import Picture
 from sketchmeans.report.themes import DARK, LIGHT
-from sketchmeans.theory.base import shown
+from sketchmeans.theory.results import format_value
 
 #: Cards that are open from the start.
 _OPEN_CARDS = 24
@@ -118,7 +118,7 @@ def _tiles(found: Findings) -> list[Tile]:
     tiles = [
         Tile(f"{summary.n_rows:,}", "rows", ""),
         Tile(f"{summary.n_clusters:,}", "clusters", _size_note(summary)),
-        Tile(shown(summary.cost), "cost", "mean squared distance to the centre"),
+        Tile(format_value(summary.cost), "cost", "mean squared distance to the centre"),
     ]
     if certificate is not None and isfinite(certificate.ratio):
         value = f"≤\u2009{certificate.ratio:.3g}×"
@@ -199,7 +199,7 @@ def _facts(found: Findings) -> list[tuple[str, str]]:
         facts.append(("Passes", f"{n_iter:,} over all rows; it {end}"))
     if found.certificate is not None:
         few = found.certificate.method == "subsample"
-        bound = shown(found.certificate.lower_bound)
+        bound = format_value(found.certificate.lower_bound)
         rows = "subsamples" if few else "all rows"
         facts.append(("Lower bound", f"{bound}, from the spectrum of {rows}"))
     return [(label, _shortened(text)) for label, text in facts]

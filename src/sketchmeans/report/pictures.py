@@ -30,7 +30,7 @@ from sketchmeans.report.plots import (
 )
 from sketchmeans.report.tables import csv_download
 from sketchmeans.report.themes import Theme
-from sketchmeans.theory.base import shown
+from sketchmeans.theory.results import format_value
 
 Draw = Any
 
@@ -120,7 +120,7 @@ def feature_picture(summary: ClusterSummary, names: Sequence[str]) -> Picture:
     """Return the heat map of the features' means."""
     assert summary.features is not None
     differences = summary.features.differences
-    columns = summary.features.telling_all(MOST_COLUMNS).tolist()
+    columns = summary.features.rank_distinguishing(MOST_COLUMNS).tolist()
     shown_clusters = min(len(differences), MOST_BARS)
     all_features = len(columns) == differences.shape[1]
     which = "all features" if all_features else f"the {len(columns)} that differ most"
@@ -161,8 +161,8 @@ def cost_picture(model: Any) -> Picture | None:
             "over samples, which come before, are not shown."
         ),
         alt=(
-            f"Line chart: the cost goes from {shown(float(costs[0]))} to "
-            f"{shown(float(costs[-1]))}."
+            f"Line chart: the cost goes from {format_value(float(costs[0]))} to "
+            f"{format_value(float(costs[-1]))}."
         ),
         table=csv_download(
             "cost.csv", ["pass", "cost"], enumerate(costs.tolist(), start=1)
@@ -282,7 +282,7 @@ def path_pictures(table: Mapping[str, Any], model: Any) -> list[Picture]:
                     title=f"{name.capitalize()} by {word}",
                     caption=caption,
                     alt=f"Line chart of the {name} over the {word}: {peak} at "
-                    f"{shown(best.item())}.",
+                    f"{format_value(best.item())}.",
                     table=download,
                 )
             )

@@ -238,7 +238,7 @@ def plot_features(
     if summary.features is None:
         raise ValueError("summary should be of rows that have features.")
     differences = summary.features.differences
-    columns = summary.features.telling_all(MOST_COLUMNS)
+    columns = summary.features.rank_distinguishing(MOST_COLUMNS)
     clusters = np.argsort(-summary.sizes, kind="stable")[:MOST_BARS]
     names = [
         f"x{j}" if feature_names is None else str(feature_names[j])

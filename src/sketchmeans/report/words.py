@@ -10,7 +10,7 @@ import numpy as np
 from sketchmeans.cluster import KernelKMeans, NystromKMeans
 from sketchmeans.diagnostics import Agreement, Certificate, ClusterSummary, RowMap
 from sketchmeans.kernels import RBF
-from sketchmeans.theory.base import shown
+from sketchmeans.theory.results import format_value as shown
 
 #: Costs that differ by less than this share are the same but for rounding.
 _SAME_COST = 1e-3

@@ -25,7 +25,7 @@ from sketchmeans.diagnostics.fitted import check_model, has_given_kernel
 from sketchmeans.numerics.atomic_file import check_can_write, whole_file
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
 from sketchmeans.report.page import Findings, rendered
-from sketchmeans.theory import base as results
+from sketchmeans.theory.results import Result, format_value
 
 #: Rows of the map.
 SAMPLE_SIZE = 2_000
@@ -36,7 +36,7 @@ Paths = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, repr=False)
-class Report(results.Report):
+class Report(Result):
     """A report that was written, and the numbers in it.
 
     Attributes
@@ -56,12 +56,12 @@ class Report(results.Report):
     def _lines(self) -> list[tuple[str, str]]:
         lines = [
             ("path", self.path),
-            ("rows", results.shown(self.summary.n_rows)),
-            ("clusters", results.shown(self.summary.n_clusters)),
-            ("cost", results.shown(self.summary.cost)),
+            ("rows", format_value(self.summary.n_rows)),
+            ("clusters", format_value(self.summary.n_clusters)),
+            ("cost", format_value(self.summary.cost)),
         ]
         if self.certificate is not None:
-            lines.append(("ratio", results.shown(self.certificate.ratio)))
+            lines.append(("ratio", format_value(self.certificate.ratio)))
         return lines
 
 
