@@ -12,9 +12,8 @@ from sketchmeans.cluster import NystromKMeans, SketchedKMeans
 from sketchmeans.data.input import validated
 from sketchmeans.data.rows import Block, Rows, as_rows, spans
 from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
-from sketchmeans.engine.assign import dense
 from sketchmeans.engine.spaces import LandmarkSpace, given_matrix
-from sketchmeans.kernels import is_given
+from sketchmeans.kernels import is_given, toarray
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator, check_integer
@@ -185,7 +184,7 @@ def _principal_axes(
     for _ in range(_ITERATIONS):
         basis = np.linalg.qr(basis)[0]
         places = _along(basis, features, mean)
-        basis = dense(features.T @ places) - np.outer(mean, places.sum(axis=0))
+        basis = toarray(features.T @ places) - np.outer(mean, places.sum(axis=0))
     total = _squares(features) - len(places) * float(mean @ mean)
     left, values, _ = np.linalg.svd(places, full_matrices=False)
     axes, shares = np.zeros((d, 2)), np.zeros(2)
@@ -204,7 +203,7 @@ def _squares(features: Block) -> float:
 
 
 def _along(axes: Array, features: Block, mean: Array) -> Array:
-    return np.asarray(dense(features @ axes) - mean @ axes)
+    return np.asarray(toarray(features @ axes) - mean @ axes)
 
 
 def _mean_places(points: Array, labels: Array, k: int) -> Array:

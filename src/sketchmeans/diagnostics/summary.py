@@ -59,6 +59,11 @@ class Features(Result):
         result[:, ~varies] = 0.0
         return result
 
+    @cached_property
+    def largest_difference(self) -> float:
+        """The largest absolute difference; 1 if there is none."""
+        return float(np.abs(self.differences).max()) or 1.0
+
     def rank_distinguishing(self, size: int, cluster: int | None = None) -> Array:
         """Return up to `size` features that set a cluster apart, the strongest first.
 

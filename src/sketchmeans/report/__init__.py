@@ -15,21 +15,23 @@ for _package in ("matplotlib", "jinja2"):
             name=_package,
         )
 
-from sketchmeans.report.path_plots import (  # noqa: E402 - after the check
-    plot_bandwidth_path,
-    plot_cost_path,
-    plot_k_path,
-    plot_landmark_path,
+from sketchmeans.report.drawing import (  # noqa: E402 - after the check
+    DARK,
+    LIGHT,
+    Theme,
 )
 from sketchmeans.report.plots import (  # noqa: E402
     plot_agreement,
+    plot_bandwidth_path,
+    plot_cost_path,
     plot_features,
+    plot_k_path,
+    plot_landmark_path,
     plot_map,
     plot_margins,
     plot_residual,
     plot_sizes,
 )
-from sketchmeans.report.themes import DARK, LIGHT, Theme  # noqa: E402
 from sketchmeans.report.write import Report, write_report  # noqa: E402
 
 __all__ = [
