@@ -18,7 +18,6 @@ from sketchmeans.diagnostics import (
 #: A true law is rejected by chance once in a thousand seeds; the seeds are fixed.
 LEVEL = 1e-3
 
-RULES = ["sqrt-n", "sqrt-nk", "effective-dimension", "lemma1", "lemma3", "theorem4"]
 NEED_DIMENSION = ["effective-dimension", "lemma3", "theorem4"]
 
 
@@ -66,7 +65,7 @@ def test_lemma_1():
     assert better.excess_cost == pytest.approx(3 * 500 / (0.6 * 10_000))
 
 
-@pytest.mark.parametrize("kappa", [0.1, 1.0, 2.0])
+@pytest.mark.parametrize("kappa", [0.1, 2.0])
 def test_lemma_3(kappa):
     found = budget(
         "lemma3",
@@ -101,7 +100,7 @@ def test_constants_and_more_landmarks_than_rows():
     assert not budget("sqrt-nk", n=9, k=9).exceeds_n
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", ["theorem4", "lemma3"])
 def test_results_are_readable_and_become_json(rule):
     found = budget(rule)
     text = repr(found)
@@ -133,6 +132,12 @@ def two_clusters():
     return np.exp(-0.002 * np.maximum(distances, 0.0))
 
 
+@pytest.fixture(scope="module")
+def leverage(two_clusters):
+    """Return the leverage scores at γ = 400."""
+    return ridge_leverage_scores(two_clusters, "precomputed", 400.0)
+
+
 def successes(K, probabilities, size, gamma_ridge, eps, trials):
     """Return how many dictionaries drawn with replacement are γ-preserving."""
     rng = np.random.default_rng(size)
@@ -150,38 +155,32 @@ def successes(K, probabilities, size, gamma_ridge, eps, trials):
     )
 
 
-@pytest.mark.parametrize(("rule", "share"), [("lemma1", 0.5), ("lemma3", 0.2)])
-def test_so_many_landmarks_preserve_the_matrix(two_clusters, rule, share):
+@pytest.mark.law
+@pytest.mark.parametrize(("rule", "ridge"), [("lemma1", 1000.0), ("lemma3", 400.0)])
+def test_so_many_landmarks_preserve_the_matrix(two_clusters, leverage, rule, ridge):
     K, n, eps, delta = two_clusters, 2000, 0.5, 0.1
-    options = {"gamma_ridge": share * n, "eps": eps, "delta": delta}
+    options = {"gamma_ridge": ridge, "eps": eps, "delta": delta}
     if rule == "lemma3":
-        found = ridge_leverage_scores(K, "precomputed", share * n)
-        options["effective_dimension"] = found.effective_dimension
-        probabilities = found.scores / found.scores.sum()
+        options["effective_dimension"] = leverage.effective_dimension
+        probabilities = leverage.scores / leverage.scores.sum()
     else:
         probabilities = np.full(n, 1 / n)
     size = landmark_budget(n, 2, rule=rule, **options).n_landmarks
     assert size < n / 2
-    trials = 15
-    count = successes(K, probabilities, size, share * n, eps, trials)
+    trials = 6
+    count = successes(K, probabilities, size, ridge, eps, trials)
     test = stats.binomtest(count, trials, 1 - delta, alternative="less")
     assert test.pvalue > LEVEL
     # The same test rejects a dictionary of one row.
-    count = successes(K, probabilities, 1, share * n, eps, 40)
-    test = stats.binomtest(count, 40, 1 - delta, alternative="less")
+    count = successes(K, probabilities, 1, ridge, eps, 30)
+    test = stats.binomtest(count, 30, 1 - delta, alternative="less")
     assert test.pvalue < LEVEL
 
 
-def test_leverage_scores_need_fewer_landmarks_on_structured_data(two_clusters):
-    ridge = 400.0
-    found = ridge_leverage_scores(two_clusters, "precomputed", ridge)
-    by_scores = landmark_budget(
-        2000,
-        2,
-        rule="lemma3",
-        gamma_ridge=ridge,
-        effective_dimension=found.effective_dimension,
-    )
+def test_leverage_scores_need_fewer_landmarks_on_structured_data(leverage):
+    ridge, dimension = 400.0, leverage.effective_dimension
+    options = {"gamma_ridge": ridge, "effective_dimension": dimension}
+    by_scores = landmark_budget(2000, 2, rule="lemma3", **options)
     uniform = landmark_budget(2000, 2, rule="lemma1", gamma_ridge=ridge)
     assert 2 * by_scores.n_landmarks < uniform.n_landmarks
 
@@ -221,7 +220,8 @@ def test_errors_name_the_parameter(options, message):
         budget(**{"rule": "sqrt-n"} | options)
 
 
-@pytest.mark.parametrize("rule", NEED_DIMENSION)
-def test_some_rules_need_the_effective_dimension(rule):
-    with pytest.raises(ValueError, match="effective_dimension=None should be a number"):
-        landmark_budget(100, 3, rule=rule)
+def test_some_rules_need_the_effective_dimension():
+    message = "effective_dimension=None should be a number"
+    for rule in NEED_DIMENSION:
+        with pytest.raises(ValueError, match=message):
+            landmark_budget(100, 3, rule=rule)
