@@ -118,15 +118,19 @@ def test_results_are_readable_and_become_json(rule):
 # --- the lemmas hold ------------------------------------------------------------------
 
 
+#: Each of 500 rows counts as four, so that there are 2,000.
+WEIGHTS = np.full(500, 4.0)
+
+
 @pytest.fixture(scope="module")
 def two_clusters():
-    """Return the kernel matrix of 1,200 and 800 rows that are close to one another.
+    """Return the kernel matrix of two groups, of 300 and 200 rows.
 
     Its norm is above the thresholds below: not every dictionary is γ-preserving.
     """
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(2000, 30))
-    X[:1200, 0] += 60.0
+    X = rng.normal(size=(500, 30))
+    X[:300, 0] += 60.0
     squares = (X**2).sum(axis=1)
     distances = squares[:, None] + squares - 2.0 * X @ X.T
     return np.exp(-0.002 * np.maximum(distances, 0.0))
@@ -135,7 +139,8 @@ def two_clusters():
 @pytest.fixture(scope="module")
 def leverage(two_clusters):
     """Return the leverage scores at γ = 400."""
-    return ridge_leverage_scores(two_clusters, "precomputed", 400.0)
+    options = {"sample_weight": WEIGHTS}
+    return ridge_leverage_scores(two_clusters, "precomputed", 400.0, **options)
 
 
 def successes(K, probabilities, size, gamma_ridge, eps, trials):
@@ -148,7 +153,9 @@ def successes(K, probabilities, size, gamma_ridge, eps, trials):
             "precomputed",
             gamma_ridge,
             eps,
+            sample_weight=WEIGHTS,
             max_exact=0,
+            n_jobs=1,
             random_state=0,
         )
         for _ in range(trials)
@@ -158,23 +165,21 @@ def successes(K, probabilities, size, gamma_ridge, eps, trials):
 @pytest.mark.law
 @pytest.mark.parametrize(("rule", "ridge"), [("lemma1", 1000.0), ("lemma3", 400.0)])
 def test_so_many_landmarks_preserve_the_matrix(two_clusters, leverage, rule, ridge):
-    K, n, eps, delta = two_clusters, 2000, 0.5, 0.1
+    K, n, eps, delta, trials = two_clusters, 2000, 0.5, 0.1, 30
     options = {"gamma_ridge": ridge, "eps": eps, "delta": delta}
+    probabilities = np.full(500, 1 / 500)
     if rule == "lemma3":
         options["effective_dimension"] = leverage.effective_dimension
         probabilities = leverage.scores / leverage.scores.sum()
-    else:
-        probabilities = np.full(n, 1 / n)
     size = landmark_budget(n, 2, rule=rule, **options).n_landmarks
     assert size < n / 2
-    trials = 6
-    count = successes(K, probabilities, size, ridge, eps, trials)
-    test = stats.binomtest(count, trials, 1 - delta, alternative="less")
-    assert test.pvalue > LEVEL
-    # The same test rejects a dictionary of one row.
-    count = successes(K, probabilities, 1, ridge, eps, 30)
-    test = stats.binomtest(count, 30, 1 - delta, alternative="less")
-    assert test.pvalue < LEVEL
+
+    def p_value(size):
+        count = successes(K, probabilities, size, ridge, eps, trials)
+        return stats.binomtest(count, trials, 1 - delta, alternative="less").pvalue
+
+    assert p_value(size) > LEVEL
+    assert p_value(1) < LEVEL  # the same test rejects a dictionary of one row
 
 
 def test_leverage_scores_need_fewer_landmarks_on_structured_data(leverage):

@@ -24,11 +24,11 @@ class ColumnSummary(Result):
     names : tuple of str or int
         Numbers where columns have no names.
     types : tuple of str or None
-        The type of a column that is no number; None for one that is.
+        The type of each column that is not numeric; None for a numeric one.
     missing : ndarray
-        Missing values of each column, 0 for one that is no number.
+        Missing values of each numeric column, otherwise 0.
     mean, deviation : ndarray
-        Of the values that are there; NaN for a column that has none or is no number.
+        Of the values that are present; NaN if there are none, or for other columns.
     """
 
     n_rows: int
@@ -51,7 +51,7 @@ class ColumnSummary(Result):
 
 
 def column_summary(X: Any, n_jobs: int | None = None) -> ColumnSummary:
-    """Look through a table: a DataFrame, an array, a path or a `Source`.
+    """Describe the columns of a table: a DataFrame, an array, a path or a `Source`.
 
     One pass over the rows; files may be larger than memory.
 

@@ -101,7 +101,7 @@ def bandwidth_path(
         raise ValueError(f"gammas={gammas!r} should have at least one bandwidth.")
     if not hasattr(as_kernel(kernel, kernel_params=kernel_params), "gamma"):
         raise ValueError(f"kernel={kernel!r} should have a bandwidth.")
-    columns = []
+    lines = []
     for gamma in gammas:
         value: Gamma = check_positive("gammas", gamma)
         chosen = kernel
@@ -111,18 +111,12 @@ def bandwidth_path(
             X, chosen, value, kernel_params, sample_weight, n_jobs, random_state
         ) as problem:
             study = _Study(problem, [k], n_subsamples, subsample_size, confidence)
-            found = study.table()
-            columns.append(
-                {
-                    "gamma": gamma,
-                    **{name: values[0] for name, values in found.items()},
-                    "effective_dimension": study.effective_dimension(),
-                }
-            )
+            line = {name: values[0] for name, values in study.table().items()}
+            dimension = study.effective_dimension()
+            lines.append(line | {"gamma": gamma, "effective_dimension": dimension})
     order = "gamma", "cost", "lower_bound", "ratio", "effective_dimension", "stability"
-    return _as_frame(
-        {name: np.array([c[name] for c in columns]) for name in order}, as_frame
-    )
+    table = {name: np.array([line[name] for line in lines]) for name in order}
+    return _as_frame(table, as_frame)
 
 
 def cluster_count_path(
@@ -210,16 +204,13 @@ class _Study:
                 f"n_clusters={max(ks)} should be <= {self._size}, the rows of a "
                 "subsample."
             )
-        # float32 is enough to compare: what `opened` widens for differences.
+        # Here the float type of the table is enough, which `open_problem` widened.
         self._rows = as_rows(rows.X, rows.workers, rows.weights)
         self._kernel, self._ks = problem.kernel, ks
-        self._n_subsamples = n_subsamples
-        judge_rng, bound_rng, self._spectrum_rng, *fit_rngs = problem.rng.spawn(
-            3 + n_subsamples
-        )
-        self._bound_rng, self._fit_rngs = bound_rng, fit_rngs
+        rngs = problem.rng.spawn(3 + n_subsamples)
+        judge_rng, self._bound_rng, self._spectrum_rng, *self._fit_rngs = rngs
         self._bound_rows = min(subsample_size, len(rows), _BOUND_ROWS)
-        judges = self._drawn(judge_rng, self._size)
+        judges = self._draw(judge_rng, self._size)
         self._judge = self._rows.subset(judges, None)
         self._judges = judges if rows.weights is None else judges[:0]
 
@@ -227,34 +218,25 @@ class _Study:
         """Return cost, lower bound, ratio and stability for each k."""
         fits = [self._fits(rng) for rng in self._fit_rngs]
         costs = np.mean([[cost for cost, _ in fit] for fit in fits], axis=0)
-        stability = [
-            np.mean(
-                [
-                    adjusted_rand_score(a[i][1], b[i][1])
-                    for a, b in combinations(fits, 2)
-                ]
-            )
-            for i in range(len(self._ks))
-        ]
+        labels = [[found for _, found in fit] for fit in fits]
+        pairs = combinations(labels, 2)
+        scores = [list(map(adjusted_rand_score, *pair)) for pair in pairs]
         bounds = subsample_bounds(
             self._rows,
             self._kernel,
             self._ks,
-            self._n_subsamples,
+            len(fits),
             self._bound_rows,
             self._confidence,
             self._bound_rng,
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(costs > 0.0, costs / bounds, 1.0)
-        return {
-            "cost": costs,
-            "lower_bound": bounds,
-            "ratio": ratios,
-            "stability": np.array(stability),
-        }
+        stability = np.mean(scores, axis=0)
+        names = "cost", "lower_bound", "ratio", "stability"
+        return dict(zip(names, (costs, bounds, ratios, stability), strict=True))
 
-    def _drawn(self, rng: np.random.Generator, size: int) -> Array:
+    def _draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return the numbers of random rows, by weight if they have weights."""
         rows = self._rows
         share = None if rows.weights is None else rows.weights / rows.total_weight
@@ -262,7 +244,7 @@ class _Study:
 
     def _subsample(self, rng: np.random.Generator) -> Rows:
         """Return rows to cluster, none of which is to judge."""
-        drawn = self._drawn(rng, 2 * self._size)
+        drawn = self._draw(rng, 2 * self._size)
         drawn = drawn[~np.isin(drawn, self._judges)][: self._size]
         return self._rows.subset(drawn, None)
 
@@ -291,7 +273,7 @@ class _Study:
     def effective_dimension(self) -> float:
         """Return ``Tr K(K + √n I)⁻¹`` of all rows, from the spectrum of a few."""
         size = min(_SPECTRUM_ROWS, len(self._rows))
-        sample = self._rows.subset(self._drawn(self._spectrum_rng, size), None)
+        sample = self._rows.subset(self._draw(self._spectrum_rng, size), None)
         points = self._kernel.points(sample, np.arange(size))
         K = kernel_matrix(self._kernel, points, sample)
         total = self._rows.total_weight

@@ -1,5 +1,8 @@
 """Results as pictures, and as one HTML page that needs nothing but itself.
 
+Plots take the results of `sketchmeans.diagnostics`; they draw on the axes that they are
+given, or on those of a new figure, and return them.
+
 ``pip install sketchmeans[report]`` brings what this needs: matplotlib and jinja2.
 """
 

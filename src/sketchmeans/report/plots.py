@@ -1,4 +1,8 @@
-"""Plots of clusters, fits and paths; every function returns its axes."""
+"""Plots of clusters, fits and paths.
+
+Every function draws on the axes that it is given, or on those of a new figure, and
+returns them.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +50,7 @@ def plot_map(row_map: RowMap, ax: Axes | None = None, *, theme: Theme = LIGHT) -
     Parameters
     ----------
     row_map : RowMap
-        See `sketchmeans.diagnostics.row_map`.
     ax : Axes, optional
-        In a new figure by default; they are returned.
     theme : Theme
     """
     ax = prepare_axes(ax, theme)
@@ -121,9 +123,7 @@ def plot_sizes(
     Parameters
     ----------
     summary : ClusterSummary
-        See `sketchmeans.diagnostics.cluster_summary`.
     ax : Axes, optional
-        In a new figure by default; they are returned.
     theme : Theme
     """
     ax = prepare_axes(ax, theme)
@@ -162,9 +162,7 @@ def plot_margins(
     Parameters
     ----------
     summary : ClusterSummary
-        See `sketchmeans.diagnostics.cluster_summary`.
     ax : Axes, optional
-        In a new figure by default; they are returned.
     theme : Theme
     """
     ax = prepare_axes(ax, theme)
@@ -181,9 +179,8 @@ def plot_residual(
     Parameters
     ----------
     row_map : RowMap
-        See `sketchmeans.diagnostics.row_map`; of a model with landmarks.
+        Of a model with landmarks.
     ax : Axes, optional
-        In a new figure by default; they are returned.
     theme : Theme
     """
     if row_map.residuals is None:
@@ -211,9 +208,7 @@ def plot_features(
     Parameters
     ----------
     summary : ClusterSummary
-        See `sketchmeans.diagnostics.cluster_summary`.
     ax : Axes, optional
-        In a new figure by default; they are returned.
     feature_names : sequence of str, optional
     theme : Theme
     """
@@ -246,9 +241,7 @@ def plot_agreement(
     Parameters
     ----------
     agreement : Agreement
-        See `sketchmeans.diagnostics.agreement`.
     ax : Axes, optional
-        In a new figure by default; they are returned.
     theme : Theme
     """
     counts = agreement.counts
@@ -269,7 +262,6 @@ def plot_cost_path(model: Any, ax: Axes | None = None, *, theme: Theme = LIGHT) 
     ----------
     model : fitted estimator, or array of costs
     ax : Axes, optional
-        In a new figure by default; they are returned.
     theme : Theme
     """
     costs = np.asarray(getattr(model, "cost_path_", model), dtype=np.float64)
@@ -295,7 +287,6 @@ def plot_landmark_path(
     ----------
     path : LandmarkPath, or NystromKMeans fitted with ``n_landmarks="auto"``
     ax : Axes, optional
-        In a new figure by default; they are returned.
     theme : Theme
     """
     path = getattr(path, "landmark_path_", path)
@@ -326,7 +317,6 @@ def plot_bandwidth_path(
     ----------
     table : dict of arrays or DataFrame
     ax : Axes, optional
-        In a new figure by default; they are returned.
     column : {"stability", "ratio", "effective_dimension", "cost", "lower_bound"}
     chosen : float, optional
         A bandwidth to mark.
@@ -352,7 +342,6 @@ def plot_k_path(
     ----------
     table : dict of arrays or DataFrame
     ax : Axes, optional
-        In a new figure by default; they are returned.
     column : {"stability", "ratio", "cost", "lower_bound"}
     chosen : int, optional
         A number of clusters to mark.

@@ -199,14 +199,17 @@ def _lemma_factor(n: int, values: Values) -> float:
 class _Rule:
     """What a theorem says: the names are those of `LandmarkBudget`."""
 
-    size: Callable[[int, int, Values], float]
     source: str
     formula: str
+    size: Callable[[int, int, Values], float]
     selection: str
     promise: str
     takes: tuple[str, ...]
-    needs: tuple[str, ...] = ()
     constants_known: bool = False
+
+    @property
+    def needs_dimension(self) -> bool:
+        return "d_eff" in self.formula
 
 
 _CR18_RATE = "excess risk O(k/sqrt(n)), as of exact kernel k-means"
@@ -214,69 +217,64 @@ _L21_RATE = "excess risk O(sqrt(k/n) log(n/delta)), optimal up to the log"
 _PRESERVING = "gamma-preserving (CR18 Def. 2), hence the excess cost below (Lemma 2)"
 _UNIFORM = "uniformly at random"
 _BY_SCORES = "in proportion to ridge leverage scores"
-_REPLACED = ", with replacement"
-_DIMENSION = ("effective_dimension",)
 
 _RULES = {
     "sqrt-n": _Rule(
-        lambda n, k, values: sqrt(n) * _log_factor(values),
         "CR18 Theorem 1",
         "sqrt(n)",
+        lambda n, k, values: sqrt(n) * _log_factor(values),
         _UNIFORM,
         f"{_CR18_RATE}; O(sqrt(k/n)) where the spectrum decays (L21 Theorem 5)",
-        takes=("delta",),
+        ("delta",),
     ),
     "sqrt-nk": _Rule(
-        lambda n, k, values: sqrt(n * k) * _log_factor(values),
         "L21 Theorem 4",
         "sqrt(nk)",
+        lambda n, k, values: sqrt(n * k) * _log_factor(values),
         _UNIFORM,
         _L21_RATE,
-        takes=("delta",),
+        ("delta",),
     ),
     "theorem4": _Rule(
+        "L21 Theorem 4",
+        "sqrt(n/k) min(k, d_eff(1))",
         lambda n, k, values: (
             sqrt(n / k) * min(k, values["effective_dimension"]) * _log_factor(values)
         ),
-        "L21 Theorem 4",
-        "sqrt(n/k) min(k, d_eff(1))",
         _UNIFORM,
         _L21_RATE,
-        takes=("delta", *_DIMENSION),
-        needs=_DIMENSION,
+        ("delta", "effective_dimension"),
     ),
     "effective-dimension": _Rule(
-        lambda n, k, values: values["effective_dimension"],
         "CR18 section 6",
         "d_eff(sqrt(n))",
+        lambda n, k, values: values["effective_dimension"],
         _BY_SCORES,
         _CR18_RATE,
-        takes=_DIMENSION,
-        needs=_DIMENSION,
+        ("effective_dimension",),
     ),
     "lemma1": _Rule(
+        "CR18 Lemma 1",
+        "12 kappa^2 (n/gamma_ridge) ln(n/delta)/eps^2",
         lambda n, k, values: (
             n * values["kappa"] ** 2 / values["gamma_ridge"] * _lemma_factor(n, values)
         ),
-        "CR18 Lemma 1",
-        "12 kappa^2 (n/gamma_ridge) ln(n/delta)/eps^2",
-        _UNIFORM + _REPLACED,
+        f"{_UNIFORM}, with replacement",
         _PRESERVING,
-        takes=_PARAMETERS,
+        _PARAMETERS,
         constants_known=True,
     ),
     "lemma3": _Rule(
+        "CR18 Lemma 3",
+        "12 max(kappa^2, 1) d_eff(gamma_ridge) ln(n/delta)/eps^2",
         lambda n, k, values: (
             values["effective_dimension"]
             * max(values["kappa"] ** 2, 1.0)
             * _lemma_factor(n, values)
         ),
-        "CR18 Lemma 3",
-        "12 max(kappa^2, 1) d_eff(gamma_ridge) ln(n/delta)/eps^2",
-        _BY_SCORES + _REPLACED,
+        f"{_BY_SCORES}, with replacement",
         _PRESERVING,
-        takes=_PARAMETERS,
-        needs=_DIMENSION,
+        _PARAMETERS,
         constants_known=True,
     ),
 }
@@ -295,16 +293,14 @@ def _check_values(rule: str, given: dict[str, Any], n: int) -> Values:
             )
         check = check_below if name in ("eps", "delta") else check_positive
         values[name] = check(name, value)
-    for name in chosen.needs:
-        if name not in values:
-            raise ValueError(
-                f"{name}=None should be a number > 0 with rule={rule!r}: "
-                f"sketchmeans.diagnostics.{name} computes it."
-            )
-    if values.get("effective_dimension", 0.0) > n:
+    dimension = values.get("effective_dimension")
+    if dimension is None and chosen.needs_dimension:
         raise ValueError(
-            f"effective_dimension={values['effective_dimension']:g} should be <= n={n}."
+            f"effective_dimension=None should be a number > 0 with rule={rule!r}: "
+            "sketchmeans.diagnostics.effective_dimension computes it."
         )
+    if dimension is not None and dimension > n:
+        raise ValueError(f"effective_dimension={dimension:g} should be <= n={n}.")
     if chosen.constants_known:
         return {"gamma_ridge": sqrt(n), "eps": 0.5, "delta": 0.1, "kappa": 1.0} | values
     return values

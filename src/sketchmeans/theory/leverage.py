@@ -36,10 +36,8 @@ class EffectiveDimension(Result):
         as far as Student's intervals do; 1 where the value is exact.
     gamma_ridge : float
         γ.
-    n_samples : int
-        Rows n.
-    n_landmarks : int or None
-        Landmarks of the estimate.
+    n_samples, n_landmarks : int, and int or None
+        Rows n, and landmarks of the estimate.
     """
 
     value: float

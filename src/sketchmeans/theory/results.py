@@ -15,31 +15,13 @@ class Result:
 
     The `repr` has one line per value that is not None, and a `note` without its name;
     subclasses override `_title` and `_lines` where that is not enough.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True, repr=False)
-    ... class Answer(Result):
-    ...     n_rows: int
-    ...     share: float
-    >>> Answer(60_000, 1 / 3)
-    Answer
-      n_rows   60,000
-      share    0.3333
-    >>> Answer(60_000, 0.25).to_dict()
-    {'n_rows': 60000, 'share': 0.25}
     """
 
     #: Properties that `repr` and `to_dict` show after the fields.
     _shown_properties: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values by name in plain Python types, ready for JSON.
-
-        Arrays become lists; infinity and NaN, for which JSON has no number, become
-        None.
-        """
+        """Return all values by name in types for JSON, which has no infinity or NaN."""
         return {name: to_plain(value) for name, value in self._values().items()}
 
     def _values(self) -> dict[str, Any]:

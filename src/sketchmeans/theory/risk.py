@@ -23,9 +23,9 @@ class Risk(Result):
     cost : float
         ``W(C, μ_test)``.
     lower, upper : float
-        The interval for ``W(C, μ)``, the expected cost of these centres.
+        The interval for ``W(C, μ)``, the expected cost of these centres ...
     confidence : float
-        The interval holds it with about this probability over draws of test rows.
+        ... and about the probability with which it holds, over draws of test rows.
     standard_error : float
         Of `cost`.
     n_samples : float
@@ -70,8 +70,7 @@ def risk(
 
     Parameters
     ----------
-    model : KernelKMeans, NystromKMeans or SketchedKMeans
-        Fitted.
+    model : fitted KernelKMeans, NystromKMeans or SketchedKMeans
     X_test : array-like or sparse matrix of shape (n, d)
         At least two rows, drawn as those of the fit were, but not among them.
     confidence : float, default=0.95

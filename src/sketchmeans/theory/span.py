@@ -45,28 +45,11 @@ Interval = tuple[float, float]
 
 
 class LandmarkSpan:
-    """The span of rows chosen by their ridge leverage scores.
+    """The span of rows chosen by their ridge leverage scores, no value twice.
 
     Costs three passes of n·m·(d + m) for m landmarks and the selection, in memory of
-    a few blocks of rows and m².
-
-    Parameters
-    ----------
-    rows : Rows
-        With their weights.
-    kernel : Kernel
-    ridge : float
-        γ.
-    n_landmarks : int
-        m, at most n; no value is taken twice.
-    rng : Generator
-
-    Attributes
-    ----------
-    values : ndarray of shape (r,)
-        The eigenvalues of ``Ã``.
-    missing : ndarray of shape (n,)
-        The diagonal of ``E``.
+    a few blocks of rows and m².  `values` are the eigenvalues of ``Ã``, `missing` is the
+    diagonal of ``E``.
     """
 
     def __init__(
@@ -209,16 +192,10 @@ class LandmarkSpan:
 
 @dataclass(frozen=True)
 class ResidualMoments:
-    """Moments of the residual, each as independent estimates, one per batch.
+    """Moments of the residual: the trace exactly, the others estimated in each batch.
 
-    Attributes
-    ----------
-    trace : float
-        ``tr E``, exactly.
-    overlaps : ndarray
-        Estimates of ``tr V(2G − G²)VᵀE``, which is ``tr E − γ² tr PEP``.
-    squares, fourths : ndarray
-        Estimates of ``tr E²`` and ``tr E⁴``.
+    `overlaps` estimate ``tr V(2G − G²)VᵀE = tr E − γ² tr PEP``, `squares` and `fourths`
+    ``tr E²`` and ``tr E⁴``.
     """
 
     trace: float
