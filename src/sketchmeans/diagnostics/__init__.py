@@ -10,6 +10,7 @@ The public names of `sketchmeans.theory` are here, too.
 
 from __future__ import annotations
 
+from sketchmeans import theory
 from sketchmeans.diagnostics.advice import (
     Advice,
     advised_bandwidth,
@@ -29,37 +30,17 @@ from sketchmeans.diagnostics.comparison import Comparison, compare_models
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.row_map import RowMap, row_map
 from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
-from sketchmeans.theory import (
-    EffectiveDimension,
-    LandmarkBudget,
-    RidgeLeverageScores,
-    Risk,
-    SketchSize,
-    SpectrumDecay,
-    effective_dimension,
-    is_gamma_preserving,
-    landmark_budget,
-    preserved_gamma,
-    ridge_leverage_scores,
-    risk,
-    sketch_size,
-    spectrum_decay,
-)
+from sketchmeans.theory import *  # noqa: F403 - its public names are here, too
 
 __all__ = [
+    *theory.__all__,
     "Advice",
     "Agreement",
     "Certificate",
     "ClusterSummary",
     "ColumnSummary",
     "Comparison",
-    "EffectiveDimension",
-    "LandmarkBudget",
-    "RidgeLeverageScores",
-    "Risk",
     "RowMap",
-    "SketchSize",
-    "SpectrumDecay",
     "adjusted_rand_score",
     "advised_bandwidth",
     "advised_cluster_count",
@@ -72,14 +53,6 @@ __all__ = [
     "clustering_accuracy",
     "column_summary",
     "compare_models",
-    "effective_dimension",
-    "is_gamma_preserving",
-    "landmark_budget",
     "normalized_mutual_info_score",
-    "preserved_gamma",
-    "ridge_leverage_scores",
-    "risk",
     "row_map",
-    "sketch_size",
-    "spectrum_decay",
 ]

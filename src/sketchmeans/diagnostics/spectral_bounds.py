@@ -41,17 +41,9 @@ _LANCZOS_TOLERANCE = 1e-3
 class SecondMoment:
     """The centred second moment of some features, and what it may be off.
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (r, r)
-        ``Fᵀ D^½ H D^½ F``; its eigenvalues are those of ``H D^½ K̃ D^½ H``.
-    rounding : float
-        Bound on the Frobenius norm of the rounding in ``D^½ F``.
-    residual : float
-        ``tr(D(K − K̃))``.
-    n_landmarks : int or None
-    noise : float
-        Bound on what the rounding of the sums in `matrix` adds to the bound.
+    The eigenvalues of `matrix`, ``Fᵀ D^½ H D^½ F``, are those of ``H D^½ K̃ D^½ H``;
+    `residual` is ``tr(D(K − K̃))``.  `rounding` bounds the Frobenius norm of the
+    rounding in ``D^½ F``, and `noise` what the rounding of the sums in `matrix` adds.
     """
 
     matrix: Array
@@ -73,7 +65,7 @@ class SecondMoment:
 def compute_nystrom_moment(
     rows: Rows, kernel: Kernel, points: Block, centers: Centers | None = None
 ) -> tuple[SecondMoment, float]:
-    """Return the moments of Nyström features, without computing any feature.
+    """Return the moment of Nyström features, without computing any feature.
 
     ``Fᵀ D F = Rᵀ (Σ_x w_x b_x b_xᵀ) R`` with ``b_x = k(Z, x)`` and ``R Rᵀ = k(Z, Z)⁺``.
     The sums are formed in float64 throughout: R divides their rounding by eigenvalues,
@@ -121,7 +113,7 @@ def compute_nystrom_moment(
 
 
 def compute_linear_moment(rows: Rows) -> SecondMoment:
-    """Return the moments of the rows themselves, exactly: plain k-means."""
+    """Return the moment of the rows themselves, exactly: plain k-means."""
     n, d = len(rows), rows.n_features
     mean = rows.survey().mean
     if d <= n:

@@ -47,9 +47,9 @@ Interval = tuple[float, float]
 class LandmarkSpan:
     """The span of rows chosen by their ridge leverage scores, no value twice.
 
-    Costs three passes of n·m·(d + m) for m landmarks and the selection, in memory of
-    a few blocks of rows and m².  `values` are the eigenvalues of ``Ã``, `missing` is the
-    diagonal of ``E``.
+    `values` are the eigenvalues of ``Ã``, `missing` is the diagonal of ``E``.  Costs
+    three passes of n·m·(d + m) for m landmarks and the selection, in memory of a few
+    blocks of rows and m².
     """
 
     def __init__(
