@@ -178,7 +178,7 @@ def cluster_count_path(
 
 
 class _Study:
-    """Fits of several k on several subsamples, judged on rows of their own."""
+    """Fits of several k on several subsamples, evaluated on other rows."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class _Study:
                 "kernel='precomputed' should be another kernel: its rows cannot be "
                 "predicted from a subsample."
             )
-        # A third to judge by, and twice as many to draw each subsample from.
+        # One third to evaluate on; each subsample is drawn from the others.
         self._size = min(subsample_size, len(rows) // 3)
         if max(ks) > self._size:
             raise ValueError(
@@ -243,13 +243,13 @@ class _Study:
         return rng.choice(len(rows), size, replace=share is not None, p=share)
 
     def _subsample(self, rng: np.random.Generator) -> Rows:
-        """Return rows to cluster, none of which is to judge."""
+        """Return rows to cluster, other than those to evaluate on."""
         drawn = self._draw(rng, 2 * self._size)
         drawn = drawn[~np.isin(drawn, self._judges)][: self._size]
         return self._rows.subset(drawn, None)
 
     def _fits(self, rng: np.random.Generator) -> list[tuple[float, Array]]:
-        """Return cost and labels of the judge's rows, for each k."""
+        """Return cost and labels of the rows to evaluate on, for each k."""
         sample, kernel = self._subsample(rng), self._kernel
         m = min(max(max(self._ks), ceil(sqrt(self._size * max(self._ks)))), self._size)
         points = kernel.points(sample, successive_draws(sample, m, rng))

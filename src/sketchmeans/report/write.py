@@ -111,7 +111,7 @@ def write_report(
     title : str, optional
         Default is the name of the file, if `X` is one.
     command : str, optional
-        The command that did all this, to be shown; default is the estimator in Python.
+        The command behind the report, to be shown; by default the Python estimator.
     sample_size : int, default=2,000
         Rows of the map.
     certificate : {"nystrom", "subsample"}, Certificate or None, default="nystrom"

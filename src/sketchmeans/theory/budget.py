@@ -35,7 +35,7 @@ class LandmarkBudget(Result):
     selection : str
         How the landmarks have to be drawn.
     promise : str
-        What so many landmarks guarantee.
+        What this number of landmarks guarantees.
     constants_known : bool
         Whether m has the constants of the theorem; otherwise it is an order of
         magnitude, with the constant 1.

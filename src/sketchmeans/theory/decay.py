@@ -113,7 +113,7 @@ def spectrum_decay(
     grow with n, which the eigenvalues of K, whose sum is n for a normalised kernel,
     cannot have: read it for those of K/n.
 
-    Above `max_exact` rows the eigenvalues are those of so many random rows, times
+    Above `max_exact` rows the eigenvalues are those of a random sample, times
     n / max_exact.  The first quarter of them is fitted, as far as they are above
     rounding.  Costs 9s³ for s rows, in memory s².
 

@@ -15,7 +15,7 @@ from sketchmeans.theory.problem import KernelLike, open_problem
 from sketchmeans.theory.results import Result
 from sketchmeans.theory.span import LandmarkSpan
 
-#: Up to so many rows the n × n kernel matrix is formed: seconds, and tens of megabytes.
+#: Most rows for which the n × n kernel matrix is formed: seconds, tens of megabytes.
 EXACT_ROWS = 2_000
 #: Landmarks of the estimates.
 _LANDMARKS = 500

@@ -90,7 +90,7 @@ class LandmarkSpan:
         return float((self.values / (self.values + self.ridge)).sum())
 
     def bound_dimension(self, failure: float) -> Interval:
-        """Return bounds on the effective dimension that fail so often at most."""
+        """Return bounds on the effective dimension, which fail at most at this rate."""
         lower = upper = self.effective_dimension
         if not self._is_complete:
             added = self._bound_added(self.sample_residual(self._column_rng), failure)
@@ -99,7 +99,7 @@ class LandmarkSpan:
         return lower - rounding, upper + rounding
 
     def bound_scores(self, failure: float) -> tuple[Array, Array, Array]:
-        """Return estimates of the scores, and bounds that fail so often at most."""
+        """Return estimates of the scores, and bounds that fail at most at this rate."""
         ridge, mass, inside = self.ridge, self.matrix.mass, self.scores
         theta = added = 0.0
         if not self._is_complete:
@@ -219,7 +219,7 @@ class ResidualMoments:
         )
 
     def bound_second_order(self, ridge: float, tail: float) -> float:
-        """Return a bound on ``γ tr PEPEP ≤ tr E²/γ²`` that fails so often."""
+        """Return a bound on ``γ tr PEPEP ≤ tr E²/γ²`` that fails at this rate."""
         return max(_student_interval(self.squares, tail)[1], 0.0) / ridge**2
 
 
