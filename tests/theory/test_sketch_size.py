@@ -36,6 +36,13 @@ def test_sizes_grow_as_the_demands_do(method):
     assert safer.probability > sketch_size(method, 10, 0.3, 0.01).probability
 
 
+def test_sampling_for_a_small_delta_follows_lemma_8():
+    # 1.6ε/√δ, squared: a tenth of δ takes a hundred times the features, and a log.
+    logs = math.log(20 / 1e-3) / math.log(20 / 1e-2)
+    sizes = [sketch_size("sampling", 10, 0.3, d).n_components for d in (1e-3, 1e-2)]
+    assert sizes[0] == pytest.approx(100 * logs * sizes[1], rel=1e-6)
+
+
 def test_projection_for_one_cluster_and_small_delta_follows_lemma_10():
     # P(outside the band) <= 18^k exp(-ε²r/576) for every k, also where c₀ = 3330 fails.
     for k, delta in [(1, 0.01), (3, 1e-6)]:

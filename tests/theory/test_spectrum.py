@@ -274,6 +274,19 @@ def test_moments_of_the_residual_have_their_intervals(dense_span):
     assert fourth >= np.linalg.eigvalsh(E)[-1]
 
 
+def test_bounds_on_the_dimension_are_those_of_the_moments(dense_span):
+    """Three intervals hold at once if each fails at a third of the rate."""
+    span, _, _ = dense_span
+    moments = span.sample_residual(np.random.default_rng(5))
+    least, most = moments.bound_first_order(5.0, 0.1)
+    second = moments.bound_second_order(5.0, 0.1)
+    inside = span.effective_dimension
+    span._column_rng = np.random.default_rng(5)
+    lower, upper = span.bound_dimension(0.3)
+    assert lower == pytest.approx(inside + least**2 / (least + second), rel=1e-5)
+    assert upper == pytest.approx(inside + most / (1 + most / (300 - inside)), rel=1e-5)
+
+
 def test_more_landmarks_narrow_the_band_down_to_the_exact_value():
     X, problem = uneven(300, seed=5), {"gamma_ridge": 3.0, "gamma": 0.1}
     exact = effective_dimension(X, **problem)
