@@ -19,9 +19,9 @@ from sketchmeans.diagnostics.fitted import (
 )
 from sketchmeans.diagnostics.spectral_bounds import (
     SecondMoment,
+    bound_by_subsamples,
     compute_linear_moment,
     compute_nystrom_moment,
-    subsample_bounds,
 )
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.kernels import Kernel, Linear, is_given
@@ -169,16 +169,16 @@ def certificate(
     X = validated(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
         rows = model._view(weighted_rows(X, sample_weight, workers))
-        kernel, total = _certifiable_kernel(model, rows, rng), rows.total_weight
+        kernel, total = _check_kernel(model, rows, rng), rows.total_weight
         k = len(model.cluster_sizes_)  # `n_clusters` may have been set since the fit
         if method == "subsample":
             n = len(rows)
             size = min(_MOST_ROWS, max(n // 8, min(n // 2, _FEW_ROWS), 2))
             size = min(subsample_size or size, n)
-            bound = subsample_bounds(
+            bound = bound_by_subsamples(
                 rows, kernel, [k], n_subsamples, size, confidence, rng
             )[0]
-            cost = _total_cost(model, rows)
+            cost = _compute_cost(model, rows)
             return Certificate(method, float(bound), cost / total, None, confidence)
         moment, cost = _compute_moment(model, rows, kernel, n_landmarks, rng)
     bound = moment.lower_bound(k) / total
@@ -186,7 +186,7 @@ def certificate(
     return Certificate(method, bound, cost / total, residual, 1.0, moment.n_landmarks)
 
 
-def _certifiable_kernel(model: Model, rows: Rows, rng: np.random.Generator) -> Kernel:
+def _check_kernel(model: Model, rows: Rows, rng: np.random.Generator) -> Kernel:
     if isinstance(model, SketchedKMeans):
         return Linear()
     check_given_rows(model.kernel_, rows)
@@ -194,7 +194,7 @@ def _certifiable_kernel(model: Model, rows: Rows, rng: np.random.Generator) -> K
     return model.kernel_
 
 
-def _total_cost(model: Model, rows: Rows) -> float:
+def _compute_cost(model: Model, rows: Rows) -> float:
     engine = BlockEngine(rows, fitted_space(model, rows))
     return engine.total_cost(model._centers(engine.space))
 
@@ -213,7 +213,7 @@ def _compute_moment(
                 f"n_landmarks={n_landmarks} should be None for SketchedKMeans: its "
                 "bound needs no landmarks."
             )
-        return compute_linear_moment(rows), _total_cost(model, rows)
+        return compute_linear_moment(rows), _compute_cost(model, rows)
     points = _choose_landmarks(model, rows, kernel, n_landmarks, rng)
     if isinstance(model, NystromKMeans) and len(model.dual_coef_) <= points.shape[0]:
         space = fitted_space(model, rows)
@@ -221,7 +221,7 @@ def _compute_moment(
         if not space.is_euclidean:
             return compute_nystrom_moment(rows, kernel, points, model._centers(space))
     moment, _ = compute_nystrom_moment(rows, kernel, points)
-    return moment, _total_cost(model, rows)
+    return moment, _compute_cost(model, rows)
 
 
 def _choose_landmarks(

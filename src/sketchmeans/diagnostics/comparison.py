@@ -92,10 +92,10 @@ def compare_models(
         start = time.perf_counter()
         fits.append(clone(model).fit(X))
         seconds.append(time.perf_counter() - start)
-        ratios.append(_certified_ratio(fits[-1], X))
+        ratios.append(_certify(fits[-1], X))
     labels = [fit.labels_ for fit in fits]
     costs = np.array([fit.cost_ for fit in fits])
-    comparable = [_units(fit) == _units(fits[0]) for fit in fits]
+    comparable = [_name_units(fit) == _name_units(fits[0]) for fit in fits]
     agreement = [[adjusted_rand_score(a, b) for b in labels] for a in labels]
     information = None
     if y is not None:
@@ -112,13 +112,13 @@ def compare_models(
     )
 
 
-def _certified_ratio(model: Any, X: Any) -> float:
+def _certify(model: Any, X: Any) -> float:
     kernel = getattr(model, "kernel_", None)
     is_covered = kernel is None or kernel.positive_definite
     return certificate(model, X).ratio if is_covered else float("nan")
 
 
-def _units(model: Any) -> str:
+def _name_units(model: Any) -> str:
     """Return the units of the cost: only costs in the same units are comparable."""
     if isinstance(model, SketchedKMeans):
         return "features"

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.diagnostics.agreement import adjusted_rand_score
 from sketchmeans.diagnostics.mixed import MixedEngine, batches, joined, mixed
-from sketchmeans.diagnostics.spectral_bounds import subsample_bounds
+from sketchmeans.diagnostics.spectral_bounds import bound_by_subsamples
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.lloyd import Centers, lloyd
 from sketchmeans.engine.seeding import KMeansPlusPlus
@@ -24,7 +24,7 @@ from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.theory.checks import check_below, check_positive
-from sketchmeans.theory.problem import KernelLike, Problem, kernel_matrix, open_problem
+from sketchmeans.theory.problem import KernelLike, Problem, compute_gram, open_problem
 
 #: Restarts of each fit, and what ends them.
 _RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3
@@ -221,7 +221,7 @@ class _Study:
         labels = [[found for _, found in fit] for fit in fits]
         pairs = combinations(labels, 2)
         scores = [list(map(adjusted_rand_score, *pair)) for pair in pairs]
-        bounds = subsample_bounds(
+        bounds = bound_by_subsamples(
             self._rows,
             self._kernel,
             self._ks,
@@ -275,7 +275,7 @@ class _Study:
         size = min(_SPECTRUM_ROWS, len(self._rows))
         sample = self._rows.subset(self._draw(self._spectrum_rng, size), None)
         points = self._kernel.points(sample, np.arange(size))
-        K = kernel_matrix(self._kernel, points, sample)
+        K = compute_gram(self._kernel, points, sample)
         total = self._rows.total_weight
         values = np.maximum(largest_eigenvalues(K, len(K)), 0.0) * (total / len(sample))
         return float((values / (values + sqrt(total))).sum())

@@ -121,7 +121,7 @@ def row_map(
         centers=_average_places(points, labels, len(model.cluster_sizes_)),
         landmarks=None if marks is None else _project(axes, marks, mean),
         shares=variances,
-        residuals=None if marks is None else _residual_shares(norms, inside),
+        residuals=None if marks is None else _compute_residual_shares(norms, inside),
         cost=float(costs.mean()),
         spread=spread,
     )
@@ -214,7 +214,7 @@ def _average_places(points: Array, labels: Array, k: int) -> Array:
     return result
 
 
-def _residual_shares(norms: Array, inside: Array) -> Array:
+def _compute_residual_shares(norms: Array, inside: Array) -> Array:
     result = np.zeros_like(norms)
     np.divide(norms - inside, norms, out=result, where=norms > 0.0)
     return np.clip(result, 0.0, 1.0)

@@ -18,7 +18,7 @@ from sketchmeans.landmarks.base import row_weights
 from sketchmeans.landmarks.draws import draw
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues, pseudo_inverse
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.theory.problem import kernel_matrix
+from sketchmeans.theory.problem import compute_gram
 
 #: Roundings of a kernel value, or of a sum of products, that are allowed for.
 _ROUNDINGS = 16.0
@@ -58,7 +58,7 @@ class SecondMoment:
         The bound is the squared distance of the features to the nearest matrix of
         rank k − 1, and the root of that moves by no more than the features do.
         """
-        least = max(float(tail_sums(self.matrix, [k])[0]) - self.noise, 0.0)
+        least = max(float(sum_tails(self.matrix, [k])[0]) - self.noise, 0.0)
         return max(sqrt(least) - self.rounding, 0.0) ** 2
 
 
@@ -73,7 +73,7 @@ def compute_nystrom_moment(
     cost of centres in the span of the first points.
     """
     m = points.shape[0]
-    gram = kernel_matrix(kernel, points, rows)
+    gram = compute_gram(kernel, points, rows)
     margin = _CUT_MARGIN[rows.dtype]
     root = pseudo_inverse(gram, dtype=rows.dtype, margin=margin).root()
     used = np.flatnonzero(root.any(axis=1))
@@ -155,7 +155,7 @@ def _sum_products(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
     return second, first
 
 
-def subsample_bounds(
+def bound_by_subsamples(
     rows: Rows,
     kernel: Kernel,
     ks: Sequence[int],
@@ -175,24 +175,24 @@ def subsample_bounds(
 
     def bound(points: Block) -> Array:
         if is_given(kernel):
-            matrix = kernel_matrix(kernel, points, rows)
+            matrix = compute_gram(kernel, points, rows)
         else:
             dtype = rows.dtype if kernel.nonnegative else np.dtype(np.float64)
-            matrix = _gram(points, kernel, dtype, rows.workers)
-        return tail_sums(_center_matrix(matrix), ks) / size
+            matrix = _fill_gram(points, kernel, dtype, rows.workers)
+        return sum_tails(_center_matrix(matrix), ks) / size
 
     # A thread has a subsample to itself: a Lanczos step is too small to be shared.
     # Large matrices are computed one at a time.
     draws = (draw_points() for _ in range(n_subsamples))
     each = rows.workers.map if size <= _TOGETHER else map
     bounds = list(each(bound, draws))
-    diameter = _squared_diameter(rows, kernel, weights > 0.0)
+    diameter = _bound_squared_diameter(rows, kernel, weights > 0.0)
     n_draws = n_subsamples * size
     margin = diameter * sqrt(log(1.0 / (1.0 - confidence)) / (2.0 * n_draws))
     return np.maximum(np.mean(bounds, axis=0) - margin, 0.0)
 
 
-def _squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
+def _bound_squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
     """Return a bound on ``‖φ(x) − φ(y)‖²`` over the rows that count."""
     if isinstance(kernel, Linear):  # distances are the same about any origin
         mean = rows.survey().mean
@@ -205,7 +205,7 @@ def _squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
     return (2.0 if kernel.nonnegative else 4.0) * largest
 
 
-def _gram(
+def _fill_gram(
     points: Block, kernel: Kernel, dtype: np.dtype[Any], workers: Workers
 ) -> Array:
     """Return ``k(X, X)`` of a few rows, in this thread."""
@@ -238,7 +238,7 @@ def _largest_by_lanczos(matrix: Array, wanted: int) -> Array:
     return np.asarray(top * (1.0 + _LANCZOS_TOLERANCE))
 
 
-def tail_sums(matrix: Array, ks: Sequence[int]) -> Array:
+def sum_tails(matrix: Array, ks: Sequence[int]) -> Array:
     """Return the trace less the k − 1 largest eigenvalues, for each k."""
     size, trace = len(matrix), float(np.trace(matrix, dtype=np.float64))
     wanted = min(max(ks) - 1, size)

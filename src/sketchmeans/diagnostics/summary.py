@@ -229,13 +229,13 @@ def cluster_summary(
             counts.add(span[0], nearest)
             if sums is not None:
                 sums.add(*block_sums)
-        numbers = counts.exemplars()
+        numbers = counts.find_exemplars()
         exemplars = None if sums is None else rows.take(numbers[numbers >= 0])
     summary = ClusterSummary(
         n_rows=len(rows),
         sizes=counts.sizes,
-        costs=counts.per_row(counts.costs),
-        margins=counts.per_row(counts.margins) if k > 1 else None,
+        costs=counts.average(counts.costs),
+        margins=counts.average(counts.margins) if k > 1 else None,
         margin_counts=counts.histogram if k > 1 else None,
         exemplar_indices=numbers,
         exemplars=exemplars,
@@ -273,24 +273,24 @@ class _Counts:
             np.concatenate(pair) for pair in zip(self._best, block, strict=True)
         )
         order = np.lexsort((numbers, distances, clusters))
-        kept = order[_place_in_group(clusters[order], k) < self._n_exemplars]
+        kept = order[_rank_in_group(clusters[order], k) < self._n_exemplars]
         self._best = clusters[kept], distances[kept], numbers[kept]
 
-    def per_row(self, totals: Array) -> Array:
+    def average(self, totals: Array) -> Array:
         """Return totals divided by the sizes of the clusters."""
         result = np.full(self._k, np.nan)
         np.divide(totals, self.sizes, out=result, where=self.sizes > 0)
         return result
 
-    def exemplars(self) -> Array:
+    def find_exemplars(self) -> Array:
         """Return the numbers of the rows nearest to each centre."""
         result = np.full((self._k, self._n_exemplars), -1, dtype=np.int64)
         clusters, _, numbers = self._best
-        result[clusters, _place_in_group(clusters, self._k)] = numbers
+        result[clusters, _rank_in_group(clusters, self._k)] = numbers
         return result
 
 
-def _place_in_group(sorted_groups: Array, n_groups: int) -> Array:
+def _rank_in_group(sorted_groups: Array, n_groups: int) -> Array:
     """Return the place of each element among the equal ones."""
     first = np.searchsorted(sorted_groups, np.arange(n_groups))
     return np.asarray(np.arange(len(sorted_groups)) - first[sorted_groups])

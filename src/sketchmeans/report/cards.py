@@ -10,8 +10,8 @@ import numpy as np
 
 from sketchmeans.diagnostics import ClusterSummary
 from sketchmeans.kernels import toarray
-from sketchmeans.report.drawing import GLYPHS, LIGHT, shape_index
-from sketchmeans.report.figures import Download, csv_download, image_strip
+from sketchmeans.report.drawing import GLYPHS, LIGHT, choose_shape
+from sketchmeans.report.figures import Download, draw_image_strip, make_csv
 from sketchmeans.report.words import format_count, format_share
 from sketchmeans.theory.results import format_value
 
@@ -90,14 +90,14 @@ def _make_card(
         cost = format_value(float(summary.costs[cluster]))
         margin = "" if summary.margins is None else f"{summary.margins[cluster]:.2f}"
     if size and features is not None and image_shape and bounds:
-        strip = image_strip(toarray(rows), image_shape, bounds)
-        mean = image_strip(features.cluster_means[[cluster]], image_shape, bounds)
+        strip = draw_image_strip(toarray(rows), image_shape, bounds)
+        mean = draw_image_strip(features.cluster_means[[cluster]], image_shape, bounds)
     elif size and features is not None:
         lines = _make_lines(summary, cluster, rows, names)
     return Card(
         number=cluster,
         color=cluster % len(LIGHT.palette),
-        glyph=GLYPHS[shape_index(cluster)],
+        glyph=GLYPHS[choose_shape(cluster)],
         rows=format_count(size, "row"),
         share=format_share(size / summary.n_rows),
         cost=cost,
@@ -172,7 +172,7 @@ def make_downloads(
         header.append("classes")
         both = zip(records, cards, strict=True)
         records = [[*record, card.classes] for record, card in both]
-    downloads = [("All clusters", csv_download("clusters.csv", header, records))]
+    downloads = [("All clusters", make_csv("clusters.csv", header, records))]
     features = summary.features
     if features is None:
         return downloads
@@ -182,7 +182,7 @@ def make_downloads(
             difference = features.differences[cluster, j]
             records.append([cluster, names[j], difference, means[j], features.mean[j]])
     header = ["cluster", "feature", "difference", "mean", "mean of all rows"]
-    table = csv_download("distinguishing_features.csv", header, records)
+    table = make_csv("distinguishing_features.csv", header, records)
     downloads.append(("Features that set them apart", table))
     exemplars = summary.exemplars
     if exemplars is not None and exemplars.shape[0] * len(names) <= _MOST_VALUES:
@@ -190,7 +190,7 @@ def make_downloads(
         numbers = summary.exemplar_indices[clusters, places]
         rows = zip(clusters, numbers, toarray(exemplars).tolist(), strict=True)
         records = [[cluster, number, *row] for cluster, number, row in rows]
-        table = csv_download("typical_rows.csv", ["cluster", "row", *names], records)
+        table = make_csv("typical_rows.csv", ["cluster", "row", *names], records)
         downloads.append(("Typical rows", table))
     return downloads
 

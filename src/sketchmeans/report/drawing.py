@@ -84,7 +84,7 @@ def darken(svg: str) -> str:
     return re.sub("|".join(swaps), lambda found: swaps[found[0]], svg)
 
 
-def shape_index(cluster: int) -> int:
+def choose_shape(cluster: int) -> int:
     """Return the index of a cluster's shape in `MARKERS` and `GLYPHS`."""
     return cluster // len(LIGHT.palette) % len(MARKERS)
 

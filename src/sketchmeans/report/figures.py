@@ -81,10 +81,10 @@ def make_picture(
     size = round(96 * width), round(96 * height)
     if not wide:  # only lines and letters, whose colours can be exchanged
         svg = draw_svg(plot, LIGHT, width, height)
-        light, dark = _svg_link(svg), _svg_link(darken(svg))
+        light, dark = _link_svg(svg), _link_svg(darken(svg))
         return Picture(title, caption, alt, light, dark, size, table)
     light, dark, *narrow = (
-        _svg_link(draw_svg(plot, theme, *inches))
+        _link_svg(draw_svg(plot, theme, *inches))
         for inches in ((width, height), (_NARROW, 0.85 * height))
         for theme in (LIGHT, DARK)
     )
@@ -107,7 +107,7 @@ def draw_svg(plot: Plot, theme: Theme, width: float, height: float) -> str:
     return buffer.getvalue().replace("'DejaVu Sans'", _FONTS)
 
 
-def image_strip(
+def draw_image_strip(
     rows: Array, shape: tuple[int, ...], bounds: tuple[float, float]
 ) -> str:
     """Return rows as images side by side, in one link.
@@ -128,10 +128,10 @@ def image_strip(
         part[:, :, 3] = image[:, :, 3] if image.shape[2] == 4 else 255
     buffer = io.BytesIO()
     imsave(buffer, strip, format="png")
-    return _link("image/png", buffer.getvalue())
+    return _make_link("image/png", buffer.getvalue())
 
 
-def csv_download(
+def make_csv(
     name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> Download:
     """Return a table as a CSV file in a link.
@@ -140,7 +140,7 @@ def csv_download(
 
     Examples
     --------
-    >>> found = csv_download("sizes.csv", ["cluster", "rows"], [[0, 12], [1, 7]])
+    >>> found = make_csv("sizes.csv", ["cluster", "rows"], [[0, 12], [1, 7]])
     >>> found.uri[:21]
     'data:text/csv;charset'
     """
@@ -149,7 +149,7 @@ def csv_download(
     writer.writerows([_format_cell(value) for value in row] for row in (header, *rows))
     # A name may contain half of a surrogate pair, which no file can.
     text = buffer.getvalue().encode(errors="replace")
-    return Download(name, _link("text/csv;charset=utf-8", text))
+    return Download(name, _make_link("text/csv;charset=utf-8", text))
 
 
 def _format_cell(value: Any) -> Any:
@@ -162,9 +162,9 @@ def _format_cell(value: Any) -> Any:
     return value
 
 
-def _svg_link(svg: str) -> str:
-    return _link("image/svg+xml", svg.encode())
+def _link_svg(svg: str) -> str:
+    return _make_link("image/svg+xml", svg.encode())
 
 
-def _link(kind: str, data: bytes) -> str:
+def _make_link(kind: str, data: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
 from sketchmeans.report import words
-from sketchmeans.report.figures import Picture, csv_download, make_picture
+from sketchmeans.report.figures import Picture, make_csv, make_picture
 from sketchmeans.report.plots import (
     MOST_BARS,
     choose_columns,
@@ -49,7 +49,7 @@ def picture_map(row_map: RowMap, n_rows: int) -> Picture:
         f"numbers name it.{marked} The map shows {share} of the variance: clusters "
         "that overlap here may be apart in other directions.",
         f"Scatter plot of {rows} in two dimensions, coloured by {clusters}.",
-        csv_download(
+        make_csv(
             "map.csv",
             ["row", "cluster", "first axis", "second axis"],
             ([int(i), int(j), x, y] for i, j, x, y in places.tolist()),
@@ -69,7 +69,7 @@ def picture_sizes(summary: ClusterSummary) -> Picture:
         "dashed line is the mean.",
         f"Bar chart of the sizes of {format_count(len(sizes), 'cluster')}: the largest "
         f"has {format_count(int(sizes.max()), 'row')}, the smallest {sizes.min():,}.",
-        csv_download("sizes.csv", ["cluster", "rows"], enumerate(sizes.tolist())),
+        make_csv("sizes.csv", ["cluster", "rows"], enumerate(sizes.tolist())),
     )
 
 
@@ -82,7 +82,7 @@ def picture_margins(summary: ClusterSummary) -> Picture:
         "How clearly rows belong",
         words.describe_margins(summary),
         f"Histogram of margins between 0 and {edges[-1]:.2g}: {share} are below 0.02.",
-        csv_download(
+        make_csv(
             "margins.csv",
             ["margin from", "to", "rows"],
             zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True),
@@ -105,12 +105,12 @@ def picture_features(summary: ClusterSummary, names: Sequence[str]) -> Picture:
         f"that of all rows, for {which}. Orange is above, blue below.",
         f"Heat map of {format_count(n_clusters, 'cluster')} by "
         f"{format_count(len(columns), 'feature')}: standardised differences of means.",
-        csv_download(
+        make_csv(
             "features.csv",
             ["cluster", *(names[j] for j in columns)],
             ([i, *row[columns].tolist()] for i, row in enumerate(differences)),
         ),
-        height=_heat_height(n_clusters),
+        height=_choose_height(n_clusters),
         wide=True,
     )
 
@@ -129,7 +129,7 @@ def picture_cost(model: Any) -> Picture | None:
         f"{end} after {format_count(len(costs), 'iteration')} over all rows. Earlier "
         "iterations over samples are not shown.",
         f"Line chart: the cost goes from {first} to {last}.",
-        csv_download("cost.csv", ["iteration", "cost"], enumerate(costs.tolist(), 1)),
+        make_csv("cost.csv", ["iteration", "cost"], enumerate(costs.tolist(), 1)),
     )
 
 
@@ -142,7 +142,7 @@ def picture_residual(row_map: RowMap, n_landmarks: int) -> Picture:
         "What the landmarks leave out",
         words.describe_residual(row_map, n_landmarks),
         f"Histogram of the share of each row left out: {share} on average.",
-        csv_download(
+        make_csv(
             "residual.csv",
             ["row", "share left out"],
             zip(row_map.indices.tolist(), row_map.residuals.tolist(), strict=True),
@@ -160,7 +160,7 @@ def picture_landmarks(path: Any) -> Picture:
         f"than 0.5%: {path.chosen:,} were taken. Estimated on a sample.",
         f"Line chart of the residual over the number of landmarks; {path.chosen:,} "
         "were chosen.",
-        csv_download(
+        make_csv(
             "landmarks.csv",
             ["landmarks", "residual", "cost", "gain"],
             zip(*(np.asarray(c).tolist() for c in columns), strict=True),
@@ -177,7 +177,7 @@ def picture_agreement(found: Agreement) -> Picture:
         "The share of each class that is in each cluster; columns add up to 1.",
         f"Heat map of {format_count(k, 'cluster')} by {len(found.classes)} classes; "
         f"they agree on {format_share(found.accuracy)} of the rows.",
-        csv_download(
+        make_csv(
             "classes.csv",
             ["class", *(f"cluster {j}" for j in range(k))],
             (
@@ -185,12 +185,12 @@ def picture_agreement(found: Agreement) -> Picture:
                 for name, row in zip(found.classes, found.counts.tolist(), strict=True)
             ),
         ),
-        height=_heat_height(min(k, MOST_BARS)),
+        height=_choose_height(min(k, MOST_BARS)),
         wide=True,
     )
 
 
-def _heat_height(n_rows: int) -> float:
+def _choose_height(n_rows: int) -> float:
     return min(1.7 + 0.3 * n_rows, 7.0)
 
 
@@ -223,7 +223,7 @@ def picture_path(table: Mapping[str, Any], model: Any) -> list[Picture]:
         plot = partial(plot_k_path, table, chosen=len(chosen))
     columns = [column.tolist() for column in values.values()]
     name = f"{word.replace(' ', '_')}.csv"
-    download = csv_download(name, list(values), zip(*columns, strict=True))
+    download = make_csv(name, list(values), zip(*columns, strict=True))
     found = []
     for column, (name, caption) in _PATH_CAPTIONS.items():
         if column in values and np.isfinite(values[column]).any():

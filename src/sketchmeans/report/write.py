@@ -176,7 +176,7 @@ def write_report(
             certificate=bound,
             paths=tables,
             image_shape=shape,
-            title=_default_title(table) if title is None else str(title),
+            title=_make_title(table) if title is None else str(title),
             command=command,
         )
     )
@@ -263,7 +263,7 @@ def _check_paths(paths: Any) -> list[Any]:
     return tables
 
 
-def _default_title(table: Any) -> str:
+def _make_title(table: Any) -> str:
     if isinstance(table, Source):
         return f"Clusters of {os.path.basename(os.path.normpath(table.path))}"
     return "Clusters"

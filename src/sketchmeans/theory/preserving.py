@@ -27,7 +27,7 @@ from sketchmeans.nystrom.residual import Residual
 from sketchmeans.nystrom.transformer import _FeatureRows
 from sketchmeans.theory.checks import check_below, check_positive
 from sketchmeans.theory.leverage import EXACT_ROWS
-from sketchmeans.theory.problem import KernelLike, Problem, kernel_matrix, open_problem
+from sketchmeans.theory.problem import KernelLike, Problem, compute_gram, open_problem
 
 
 def preserved_gamma(
@@ -141,12 +141,12 @@ def _preserve(
         X = X if reducer is None else reducer.transform(X)
     with open_problem(X, "rbf" if kernel is None else kernel, *given) as problem:
         rows = problem.rows
-        points, root = _span(problem, landmarks, model)
+        points, root = _compute_span(problem, landmarks, model)
         space = LandmarkSpace(problem.kernel, points, rows.dtype, rows.workers)
         features = _FeatureRows(rows, space, root).all(rows.dtype)
         matrix = WeightedKernel(rows, problem.kernel)
         if len(rows) <= max_exact:
-            norm = _dense_norm(matrix, features)
+            norm = _compute_dense_norm(matrix, features)
         else:
             residual = Residual(rows, problem.kernel, as_rows(features, rows.workers))
             norm = residual.spectral(problem.rng, memory_budget(None)).error
@@ -170,7 +170,7 @@ def _check_model(model: Any, kernel: KernelLike | None) -> Any:
     return model
 
 
-def _span(problem: Problem, landmarks: Any, model: Any) -> tuple[Block, Array]:
+def _compute_span(problem: Problem, landmarks: Any, model: Any) -> tuple[Block, Array]:
     """Return the landmarks and coefficients R: the features are ``k(X, Z) R``."""
     if not isinstance(landmarks, Landmarks):
         landmarks = read_landmarks(landmarks, problem.rows, problem.kernel)
@@ -178,7 +178,7 @@ def _span(problem: Problem, landmarks: Any, model: Any) -> tuple[Block, Array]:
     if landmarks.indices is not None and model is None:
         # Draws with replacement repeat rows, which add nothing to the span.
         points = points[np.unique(landmarks.indices, return_index=True)[1]]
-    gram = kernel_matrix(problem.kernel, points, problem.rows)
+    gram = compute_gram(problem.kernel, points, problem.rows)
     directions = getattr(model, "components_", None)
     if directions is None:
         return points, pseudo_inverse(gram, rank=getattr(model, "rank_", None)).root()
@@ -188,7 +188,7 @@ def _span(problem: Problem, landmarks: Any, model: Any) -> tuple[Block, Array]:
     return points, directions @ pseudo_inverse(inner).root()
 
 
-def _dense_norm(matrix: WeightedKernel, features: Array) -> float:
+def _compute_dense_norm(matrix: WeightedKernel, features: Array) -> float:
     """Return the largest eigenvalue of ``D^½ (K − F Fᵀ) D^½``."""
     roots = np.sqrt(matrix.weights)
     E = matrix.gram(np.arange(len(features))) - features @ features.T

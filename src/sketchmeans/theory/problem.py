@@ -76,7 +76,7 @@ def open_problem(
         yield Problem(rows, resolved, rng)
 
 
-def kernel_matrix(kernel: Kernel, points: Block, rows: Rows) -> Array:
+def compute_gram(kernel: Kernel, points: Block, rows: Rows) -> Array:
     """Return ``k(Z, Z)`` in float64; the points of a given matrix are row numbers."""
     if is_given(kernel):
         return given_matrix(rows, np.ravel(points))
@@ -98,7 +98,7 @@ def check_definite(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> None
             counting = np.flatnonzero(rows.weights)
         if len(counting) > _DEFINITE_ROWS:
             counting = np.sort(rng.choice(counting, _DEFINITE_ROWS, replace=False))
-        K = kernel_matrix(kernel, kernel.points(rows, counting), rows)
+        K = compute_gram(kernel, kernel.points(rows, counting), rows)
         values = largest_eigenvalues(K, len(K))
         least, largest = float(values[0]), float(values[-1])
         eps = float(np.finfo(rows.dtype).eps)

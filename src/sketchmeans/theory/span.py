@@ -206,12 +206,12 @@ class ResidualMoments:
     def bound_norm(self, tail: float) -> float:
         """Return a bound on ``‖E‖₂ ≤ (tr E⁴)^¼`` that fails with probability `tail`."""
         # For positive semi-definite E the trace is a bound as well.
-        fourth = max(_student_interval(self.fourths, tail)[1], 0.0)
+        fourth = max(_compute_interval(self.fourths, tail)[1], 0.0)
         return float(min(fourth**0.25, self.trace))
 
     def bound_first_order(self, ridge: float, tail: float) -> Interval:
         """Return bounds on ``γ tr PEP``; each fails with probability `tail`."""
-        least, most = _student_interval(self.overlaps, tail)
+        least, most = _compute_interval(self.overlaps, tail)
         # The overlap is that of two positive semi-definite matrices.
         return (
             max(self.trace - most, 0.0) / ridge,
@@ -220,10 +220,10 @@ class ResidualMoments:
 
     def bound_second_order(self, ridge: float, tail: float) -> float:
         """Return a bound on ``γ tr PEPEP ≤ tr E²/γ²`` that fails at this rate."""
-        return max(_student_interval(self.squares, tail)[1], 0.0) / ridge**2
+        return max(_compute_interval(self.squares, tail)[1], 0.0) / ridge**2
 
 
-def _student_interval(batches: Array, tail: float) -> Interval:
+def _compute_interval(batches: Array, tail: float) -> Interval:
     """Return Student's interval for the mean of independent estimates."""
     reach = float(stats.t.isf(tail, len(batches) - 1)) * float(stats.sem(batches))
     mean = float(batches.mean())
