@@ -82,6 +82,10 @@ def test_features_far_from_the_origin_keep_their_deviation():
     expected = [X[:, 0].std(), 0.0, X[:, 1].std()]
     np.testing.assert_allclose(found.deviation, expected, rtol=1e-6)
     assert not found.differences[:, 1].any()  # a constant sets no cluster apart
+    constants = np.tile(np.linspace(0.1, 3.0, 30), (len(X), 1))
+    near = sparse.csr_array(np.column_stack([X, constants]))
+    model = SketchedKMeans(2, random_state=0).fit(near)
+    assert not cluster_summary(model, near).features.deviation[4:].any()
 
 
 def test_map_is_the_projection_on_principal_axes(fitted):
