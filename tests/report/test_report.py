@@ -301,7 +301,7 @@ class _Lazy(Source):
     """Rows of which nobody may ask for many at once."""
 
     path = "far/away.lazy"
-    shape = (60_000, 40)
+    shape = (120_000, 40)
     dtype = np.dtype(np.float64)
     feature_names = tuple(f"column {j}" for j in range(40))
     most = 0
@@ -335,12 +335,12 @@ def test_files_larger_than_memory_are_read_in_parts(tmp_path):
         model,
         source,
         tmp_path / "r.html",
-        y=np.arange(60_000) % 3,
+        y=np.arange(120_000) % 3,
         on_stage=stages.append,
     )
     assert stages == ["clusters", "map", "certificate", "pictures"]
     assert source.most <= 4_096
-    assert report.summary.sizes.sum() == 60_000
+    assert report.summary.sizes.sum() == 120_000
     page = _Page(tmp_path / "r.html")
     assert "Clusters of away.lazy" in page.text
     assert "column 3" in page.text
