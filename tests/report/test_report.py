@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -46,20 +46,16 @@ from sketchmeans.report import (
     plot_sizes,
     write_report,
 )
-from sketchmeans.report.figures import drawn_svg
-from sketchmeans.report.themes import darkened
+from sketchmeans.report.drawing import darken
+from sketchmeans.report.figures import draw_svg
+from sketchmeans.report.words import describe_weights
 from tests import chromium
 
 HOSTILE = "<script>alert(1)</script>\"'&$x$ =1+1"
 X, Y = make_blobs(900, 4, centers=3, cluster_std=1.5, random_state=1)
-MODELS = {
-    "nystrom": NystromKMeans(3, random_state=0),
-    "exact": KernelKMeans(3, random_state=0),
-    "sketched": SketchedKMeans(3, random_state=0),
-    "reduced": NystromKMeans(3, n_landmarks=40, reducer="svd", random_state=0),
-}
-FITTED = {name: model.fit(X) for name, model in MODELS.items()}
-MODEL = FITTED["nystrom"]
+MODEL = NystromKMeans(3, random_state=0).fit(X)
+SKETCHED = SketchedKMeans(3, random_state=0).fit(X)
+REDUCED = NystromKMeans(3, n_landmarks=40, reducer="svd", random_state=0).fit(X)
 ONE = SketchedKMeans(1, random_state=0).fit(X)  # its report has few figures
 
 
@@ -121,114 +117,6 @@ def full(tmp_path_factory):
         ],
     )
     return path, report, _Page(path)
-
-
-# --- the numbers ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", FITTED)
-def test_summary_is_that_of_all_distances(name):
-    model = FITTED[name]
-    found = cluster_summary(model, X, y=Y, n_exemplars=4)
-    distances = model.transform(X)
-    labels = distances.argmin(axis=1)
-    two = np.sort(distances, axis=1)
-    own, after = two[:, 0], two[:, 1]
-    np.testing.assert_array_equal(found.sizes, np.bincount(labels))
-    assert found.cost == pytest.approx(model.cost(X))
-    assert found.margin_counts.sum() == len(X)
-    for j in range(3):
-        rows = np.flatnonzero(labels == j)
-        assert found.costs[j] == pytest.approx(np.mean(own[rows] ** 2))
-        assert found.margins[j] == pytest.approx(np.mean(1 - (own / after)[rows]))
-        nearest = np.sort(own[rows])[:4]
-        np.testing.assert_allclose(own[found.exemplar_indices[j]], nearest)
-        np.testing.assert_allclose(
-            found.features.cluster_means[j], X[rows].mean(axis=0)
-        )
-        expected = (X[rows].mean(axis=0) - X.mean(axis=0)) / X.std(axis=0)
-        np.testing.assert_allclose(found.features.differences[j], expected)
-        order = np.argsort(-np.abs(expected))[:2]
-        np.testing.assert_array_equal(found.features.telling(j, 2), order)
-        numbers, exemplars = found.exemplars_of(j)
-        np.testing.assert_array_equal(exemplars, X[numbers])
-    shares = found.margin_counts.sum(axis=0) / len(X)
-    assert found.border_share == pytest.approx(np.mean(1 - own / after < 0.02))
-    counts, edges = found.margin_histogram(7)
-    assert counts.sum() == len(X)
-    assert len(counts) <= 7
-    assert len(edges) == len(counts) + 1
-    assert shares.sum() == pytest.approx(1.0)
-    assert found.agreement.accuracy > 0.95
-    assert found.agreement.counts.sum() == len(X)
-
-
-def test_summary_does_not_depend_on_where_the_rows_lie(tmp_path):
-    dense = cluster_summary(MODEL, X + 0.0)
-    np.save(tmp_path / "rows.npy", X)
-    for other in (sparse.csr_array(X), tmp_path / "rows.npy"):
-        found = cluster_summary(MODEL, other)
-        np.testing.assert_array_equal(found.sizes, dense.sizes)
-        np.testing.assert_array_equal(found.exemplar_indices, dense.exemplar_indices)
-        np.testing.assert_allclose(found.features.deviation, dense.features.deviation)
-        np.testing.assert_allclose(
-            found.features.cluster_means, dense.features.cluster_means
-        )
-
-
-def test_features_far_from_the_origin_keep_their_deviation():
-    far = np.column_stack([X[:, 0] + 1e9, np.full(len(X), 1e9 + 0.1), X[:, 1]])
-    model = SketchedKMeans(2, random_state=0).fit(far)
-    found = cluster_summary(model, far).features
-    expected = [X[:, 0].std(), 0.0, X[:, 1].std()]
-    np.testing.assert_allclose(found.deviation, expected, rtol=1e-6)
-    assert not found.differences[:, 1].any()  # a constant sets no cluster apart
-
-
-def test_map_is_the_projection_on_principal_axes():
-    model = FITTED["sketched"]
-    found = row_map(model, X, sample_size=len(X))
-    pca = PCA(2).fit(X)
-    np.testing.assert_allclose(
-        np.abs(found.points), np.abs(pca.transform(X)), atol=1e-6
-    )
-    np.testing.assert_allclose(found.shares, pca.explained_variance_ratio_)
-    assert found.spread == pytest.approx(X.var(axis=0).sum())
-    assert found.cost == pytest.approx(model.cost(X))
-    assert found.landmarks is None
-    assert found.residuals is None
-    for j in range(3):
-        own = found.points[found.labels == j].mean(axis=0)
-        np.testing.assert_allclose(found.centers[j], own)
-
-
-def test_map_of_landmarks_shows_them_and_what_they_leave_out():
-    model = NystromKMeans(3, n_landmarks=30, random_state=0).fit(X)
-    found = row_map(model, X, sample_size=len(X))
-    np.testing.assert_array_equal(found.indices, np.arange(len(X)))
-    # A landmark that is a row lies where that row does, and nothing of it is left out.
-    rows = model.landmark_indices_
-    np.testing.assert_allclose(found.landmarks, found.points[rows], atol=1e-7)
-    np.testing.assert_allclose(found.residuals[rows], 0.0, atol=1e-6)
-    trace = certificate(model, X).residual_trace
-    assert found.residuals.mean() == pytest.approx(trace, rel=1e-6)
-    K = rbf_kernel(X, gamma=model.gamma_)
-    assert found.spread == pytest.approx(1.0 - K.mean(), rel=1e-3)
-
-
-def test_precomputed_kernel_has_the_same_summary_and_map():
-    rows = MODEL.landmark_indices_
-    K = rbf_kernel(X, gamma=MODEL.gamma_)
-    start = MODEL.labels_
-    given = NystromKMeans(3, kernel="precomputed", landmarks=rows, init=start).fit(K)
-    plain = NystromKMeans(3, gamma=MODEL.gamma_, landmarks=rows, init=start).fit(X)
-    one, other = cluster_summary(given, K), cluster_summary(plain, X)
-    np.testing.assert_array_equal(one.sizes, other.sizes)
-    np.testing.assert_allclose(one.costs, other.costs)
-    assert one.features is None
-    a, b = row_map(given, K, sample_size=200), row_map(plain, X, sample_size=200)
-    np.testing.assert_allclose(a.points, b.points, atol=1e-7)
-    np.testing.assert_allclose(a.landmarks, b.landmarks, atol=1e-7)
 
 
 # --- the page -------------------------------------------------------------------------
@@ -312,7 +200,7 @@ UNSEEN = "\x1b[31m\x07\u202egnp.exe\u2066\u2028\x00\r\ud800"
 def test_control_and_bidirectional_characters_are_spelled_out(tmp_path):
     path = tmp_path / "r.html"
     write_report(
-        FITTED["nystrom"],
+        MODEL,
         X,
         path,
         y=np.array([f"{UNSEEN}{label}" for label in Y], dtype=object),
@@ -341,15 +229,14 @@ def test_spreadsheets_see_no_formulas(full):
     assert not [c for c in cells if re.match(r"[=@\t\r]|[+-](?![\d.])", c)]
 
 
-@pytest.mark.parametrize("name", ["exact", "sketched", "reduced"])
-def test_every_estimator_has_a_report(name, tmp_path):
-    write_report(FITTED[name], X, tmp_path / "r.html")
+@pytest.mark.parametrize("model", [SKETCHED, REDUCED], ids=["sketched", "reduced"])
+def test_every_estimator_has_a_report(model, tmp_path):
+    write_report(model, X, tmp_path / "r.html")
     page = _Page(tmp_path / "r.html")
-    assert type(FITTED[name]).__name__ in page.text
+    assert type(model).__name__ in page.text
     assert len(page.all("article")) == 3
-    assert ("What the landmarks leave out" in page.text) == hasattr(
-        FITTED[name], "landmarks_"
-    )
+    has_landmarks = hasattr(model, "landmarks_")
+    assert ("What the landmarks leave out" in page.text) == has_landmarks
     assert "best possible one" in page.text
 
 
@@ -377,39 +264,26 @@ def test_one_cluster_one_feature_and_empty_clusters(tmp_path):
     assert found.margins is None
     assert found.border_share is None
     assert "There is one cluster" in _Page(tmp_path / "one.html").text
-    model = SketchedKMeans(3, random_state=0).fit(X)
-    some = X[model.labels_ != 1]  # new rows, none of which is in cluster 1
-    found = write_report(model, some, tmp_path / "empty.html").summary
+    some = X[SKETCHED.labels_ != 1]  # new rows, none of which is in cluster 1
+    found = write_report(SKETCHED, some, tmp_path / "empty.html").summary
     assert found.sizes[1] == 0
     page = _Page(tmp_path / "empty.html")
     assert "1 of them without rows" in page.text
     assert "On the rows of the fit the cost was" in page.text
 
 
-def test_weights_of_the_fit_are_told(tmp_path):
-    rows, path = np.random.default_rng(0).normal(size=(300, 2)), tmp_path / "r.html"
+def test_weights_of_the_fit_are_mentioned(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(300, 2))
     ones, twos = np.ones(300), np.repeat([1.0, 2.0], 150)
-
-    def told(model):
-        write_report(model, rows, path)
-        return "the rows of the fit had weights" in path.read_text()
-
     model = NystromKMeans(3, n_landmarks=20, random_state=0)
-    assert not told(model.fit(rows))
-    assert not told(model.fit(rows, sample_weight=ones))
-    assert not told(model.fit(rows).partial_fit(rows))
-    assert told(model.fit(rows, sample_weight=twos))
-    assert "450 in all" in path.read_text()
+    assert describe_weights(model.fit(rows)) == ""
+    assert describe_weights(model.fit(rows, sample_weight=ones)) == ""
+    assert describe_weights(model.fit(rows).partial_fit(rows)) == ""
     save(model.fit(rows, sample_weight=0.3 * twos), tmp_path / "m.skm")
-    assert told(load(tmp_path / "m.skm"))
-
-
-def test_stages_are_told(tmp_path):
-    names = []
-    rows = np.random.default_rng(0).normal(size=(100, 2))
-    model = NystromKMeans(2, n_landmarks=10, random_state=0).fit(rows)
-    write_report(model, rows, tmp_path / "r.html", on_stage=names.append)
-    assert names == ["clusters", "map", "certificate", "pictures"]
+    assert "had weights, 135 in all" in describe_weights(load(tmp_path / "m.skm"))
+    write_report(model.fit(rows, sample_weight=twos), rows, tmp_path / "r.html")
+    text = "the rows of the fit had weights, 450 in all"
+    assert text in _Page(tmp_path / "r.html").text
 
 
 def test_kernels_without_a_certificate_say_so(tmp_path):
@@ -417,7 +291,10 @@ def test_kernels_without_a_certificate_say_so(tmp_path):
         model = KernelKMeans(2, kernel="sigmoid", gamma=0.001, random_state=0).fit(X)
     report = write_report(model, X, tmp_path / "r.html")
     assert report.certificate is None
-    assert "cannot be for this kernel" in _Page(tmp_path / "r.html").text
+    page = _Page(tmp_path / "r.html")
+    assert "cannot be for this kernel" in page.text
+    assert "KernelKMeans" in page.text
+    assert len(page.all("article")) == 2
 
 
 class _Lazy(Source):
@@ -453,8 +330,15 @@ def test_files_larger_than_memory_are_read_in_parts(tmp_path):
 
     frame = pd.DataFrame(sample, columns=list(source.feature_names))
     model = NystromKMeans(3, n_landmarks=20, random_state=0).fit(frame)
-    source.most = 0
-    report = write_report(model, source, tmp_path / "r.html", y=np.arange(120_000) % 3)
+    source.most, stages = 0, []
+    report = write_report(
+        model,
+        source,
+        tmp_path / "r.html",
+        y=np.arange(120_000) % 3,
+        on_stage=stages.append,
+    )
+    assert stages == ["clusters", "map", "certificate", "pictures"]
     assert source.most <= 4_096
     assert report.summary.sizes.sum() == 120_000
     page = _Page(tmp_path / "r.html")
@@ -465,6 +349,7 @@ def test_files_larger_than_memory_are_read_in_parts(tmp_path):
 def test_the_file_appears_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("the old one")
+    monkeypatch.setattr("sketchmeans.report.write.render_page", lambda found: "new")
 
     def fails(self, target):
         raise OSError("no space left")
@@ -503,24 +388,21 @@ def test_a_model_must_be_fitted(tmp_path):
         write_report(NystromKMeans(3), X, tmp_path / "r.html")
 
 
-def test_the_same_results_give_the_same_page(tmp_path):
+def test_the_same_results_give_the_same_page_without_pyplot(tmp_path, monkeypatch):
     pages = []
     for name in "ab":
         write_report(ONE, X, tmp_path / name)
         text = (tmp_path / name).read_text(encoding="utf-8")
         pages.append(re.sub(r"on \d+ \w+ \d+, \d+:\d+ UTC", "", text))
+        monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+        # Where it was imported before, the package has it as an attribute, too.
+        monkeypatch.delattr(matplotlib, "pyplot", raising=False)
     assert pages[0] == pages[1]
-
-
-def test_report_does_without_pyplot(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    # Where it was imported before, the package has it as an attribute, too.
-    monkeypatch.delattr(matplotlib, "pyplot", raising=False)
-    write_report(ONE, X, tmp_path / "r.html")
     with pytest.raises(ImportError):
         plot_cost_path(ONE)
 
 
+@pytest.mark.process
 def test_a_missing_extra_is_named():
     code = (
         "import sys\n"
@@ -534,13 +416,6 @@ def test_a_missing_extra_is_named():
         "    raise SystemExit('imported')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("name", FITTED)
-def test_estimators_have_an_html_repr(name):
-    shown = FITTED[name]._repr_html_()
-    assert type(FITTED[name]).__name__ in shown
-    assert "n_clusters" in shown
 
 
 # --- plots ----------------------------------------------------------------------------
@@ -562,20 +437,19 @@ def _plots():
         "features": (plot_features, summary, ""),
         "agreement": (plot_agreement, summary.agreement, "Class"),
         "residual": (plot_residual, sampled, "landmarks"),
-        "cost": (plot_cost_path, MODEL, "Pass"),
+        "cost": (plot_cost_path, MODEL, "Iteration"),
         "landmarks": (plot_landmark_path, MODEL, "Landmarks"),
         "gamma": (plot_bandwidth_path, gamma_path, "gamma"),
         "k": (plot_k_path, k_path, "Number of clusters"),
     }
 
 
-@pytest.mark.parametrize("name", _plots())
-def test_plots_return_the_axes_that_they_draw_on(name):
-    plot, data, label = _plots()[name]
-    axes = Figure().add_subplot()
-    assert plot(data, axes, theme=DARK) is axes
-    assert label in axes.get_xlabel()
-    assert axes.has_data()
+def test_plots_return_the_axes_that_they_draw_on():
+    for name, (plot, data, label) in _plots().items():
+        axes = Figure().add_subplot()
+        assert plot(data, axes, theme=DARK) is axes, name
+        assert label in axes.get_xlabel(), name
+        assert axes.has_data(), name
 
 
 def test_plots_make_their_own_axes():
@@ -594,27 +468,23 @@ def test_plots_refuse_what_they_cannot_draw():
     with pytest.raises(ValueError, match="a column 'gamma'"):
         plot_bandwidth_path({"n_clusters": [1], "cost": [1.0]}, column="cost")
     with pytest.raises(ValueError, match="that has landmarks"):
-        plot_residual(row_map(FITTED["sketched"], X, sample_size=20))
+        plot_residual(row_map(SKETCHED, X, sample_size=20))
     with pytest.raises(ValueError, match="n_landmarks='auto'"):
-        plot_landmark_path(FITTED["reduced"])
+        plot_landmark_path(REDUCED)
     with pytest.raises(ValueError, match="list of costs"):
         plot_cost_path([])
 
 
-@pytest.mark.parametrize("name", ["sizes", "margins", "residual", "cost", "landmarks"])
-def test_dark_is_light_with_other_colours(name):
-    plot, data, _ = _plots()[name]
-
-    def draw(ax, theme):
-        plot(data, ax, theme=theme)
-
-    light, dark = (
-        # Shapes are named after what they look like, colours included.
-        re.sub("m[0-9a-f]{10}", "shape", drawn_svg(draw, theme, 4.0, 3.0))
-        for theme in (LIGHT, DARK)
-    )
-    assert light != dark
-    assert darkened(light) == dark
+def test_dark_is_light_with_other_colours():
+    for name in ("sizes", "margins", "residual", "cost", "landmarks"):
+        plot, data, _ = _plots()[name]
+        light, dark = (
+            # Shapes are named after what they look like, colours included.
+            re.sub("m[0-9a-f]{10}", "shape", draw_svg(partial(plot, data), theme, 4, 3))
+            for theme in (LIGHT, DARK)
+        )
+        assert light != dark, name
+        assert darken(light) == dark, name
 
 
 # --- in a browser ---------------------------------------------------------------------
@@ -649,26 +519,33 @@ def many(tmp_path_factory):
     """A report of very many clusters and features."""
     path = tmp_path_factory.mktemp("report") / "many.html"
     rng = np.random.default_rng(0)
-    table = np.repeat(rng.normal(size=(200, 784)), 4, axis=0).astype(np.float32)
+    table = np.repeat(rng.normal(size=(100, 300)), 4, axis=0).astype(np.float32)
     table += 0.1 * rng.normal(size=table.shape).astype(np.float32)
-    start = np.repeat(np.arange(200), 4)
-    model = NystromKMeans(200, n_landmarks=300, init=start, random_state=0).fit(table)
+    start = np.repeat(np.arange(100), 4)
+    model = NystromKMeans(100, n_landmarks=150, init=start, random_state=0).fit(table)
     names = [
-        f"a_rather_long_name_of_a_feature_{j}_without_any_space" for j in range(784)
+        f"a_rather_long_name_of_a_feature_{j}_without_any_space" for j in range(300)
     ]
     write_report(model, table, path, feature_names=names, certificate=None)
     return path
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("which", ["full", "many"])
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("which", "width", "scheme"),
+    [
+        ("full", 1280, "light"),
+        ("full", 360, "dark"),
+        ("many", 1280, "dark"),
+        ("many", 360, "light"),
+    ],
+)
 def test_a_browser_shows_the_report(which, width, scheme, browser, full, many):
     path = full[0] if which == "full" else many
     browser.show(width, 900, scheme)
     browser.open(path.as_uri())
     if which == "many":
-        assert len(_Page(path).all("article")) == 200
+        assert len(_Page(path).all("article")) == 100
         browser.evaluate(
             "document.querySelectorAll('details').forEach(d => d.open = true)"
         )

@@ -18,7 +18,6 @@ from sketchmeans.diagnostics import (
 #: A true law is rejected by chance once in a thousand seeds; the seeds are fixed.
 LEVEL = 1e-3
 
-RULES = ["sqrt-n", "sqrt-nk", "effective-dimension", "lemma1", "lemma3", "theorem4"]
 NEED_DIMENSION = ["effective-dimension", "lemma3", "theorem4"]
 
 
@@ -66,7 +65,7 @@ def test_lemma_1():
     assert better.excess_cost == pytest.approx(3 * 500 / (0.6 * 10_000))
 
 
-@pytest.mark.parametrize("kappa", [0.1, 1.0, 2.0])
+@pytest.mark.parametrize("kappa", [0.1, 2.0])
 def test_lemma_3(kappa):
     found = budget(
         "lemma3",
@@ -101,7 +100,7 @@ def test_constants_and_more_landmarks_than_rows():
     assert not budget("sqrt-nk", n=9, k=9).exceeds_n
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", ["theorem4", "lemma3"])
 def test_results_are_readable_and_become_json(rule):
     found = budget(rule)
     text = repr(found)
@@ -119,18 +118,29 @@ def test_results_are_readable_and_become_json(rule):
 # --- the lemmas hold ------------------------------------------------------------------
 
 
+#: Each of 500 rows counts as four, so that there are 2,000.
+WEIGHTS = np.full(500, 4.0)
+
+
 @pytest.fixture(scope="module")
 def two_clusters():
-    """Return the kernel matrix of 1,200 and 800 rows that are close to one another.
+    """Return the kernel matrix of two groups, of 300 and 200 rows.
 
     Its norm is above the thresholds below: not every dictionary is γ-preserving.
     """
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(2000, 30))
-    X[:1200, 0] += 60.0
+    X = rng.normal(size=(500, 30))
+    X[:300, 0] += 60.0
     squares = (X**2).sum(axis=1)
     distances = squares[:, None] + squares - 2.0 * X @ X.T
     return np.exp(-0.002 * np.maximum(distances, 0.0))
+
+
+@pytest.fixture(scope="module")
+def leverage(two_clusters):
+    """Return the leverage scores at γ = 400."""
+    options = {"sample_weight": WEIGHTS}
+    return ridge_leverage_scores(two_clusters, "precomputed", 400.0, **options)
 
 
 def successes(K, probabilities, size, gamma_ridge, eps, trials):
@@ -143,45 +153,39 @@ def successes(K, probabilities, size, gamma_ridge, eps, trials):
             "precomputed",
             gamma_ridge,
             eps,
+            sample_weight=WEIGHTS,
             max_exact=0,
+            n_jobs=1,
             random_state=0,
         )
         for _ in range(trials)
     )
 
 
-@pytest.mark.parametrize(("rule", "share"), [("lemma1", 0.5), ("lemma3", 0.2)])
-def test_so_many_landmarks_preserve_the_matrix(two_clusters, rule, share):
-    K, n, eps, delta = two_clusters, 2000, 0.5, 0.1
-    options = {"gamma_ridge": share * n, "eps": eps, "delta": delta}
+@pytest.mark.law
+@pytest.mark.parametrize(("rule", "ridge"), [("lemma1", 1000.0), ("lemma3", 400.0)])
+def test_so_many_landmarks_preserve_the_matrix(two_clusters, leverage, rule, ridge):
+    K, n, eps, delta, trials = two_clusters, 2000, 0.5, 0.1, 30
+    options = {"gamma_ridge": ridge, "eps": eps, "delta": delta}
+    probabilities = np.full(500, 1 / 500)
     if rule == "lemma3":
-        found = ridge_leverage_scores(K, "precomputed", share * n)
-        options["effective_dimension"] = found.effective_dimension
-        probabilities = found.scores / found.scores.sum()
-    else:
-        probabilities = np.full(n, 1 / n)
+        options["effective_dimension"] = leverage.effective_dimension
+        probabilities = leverage.scores / leverage.scores.sum()
     size = landmark_budget(n, 2, rule=rule, **options).n_landmarks
     assert size < n / 2
-    trials = 15
-    count = successes(K, probabilities, size, share * n, eps, trials)
-    test = stats.binomtest(count, trials, 1 - delta, alternative="less")
-    assert test.pvalue > LEVEL
-    # The same test rejects a dictionary of one row.
-    count = successes(K, probabilities, 1, share * n, eps, 40)
-    test = stats.binomtest(count, 40, 1 - delta, alternative="less")
-    assert test.pvalue < LEVEL
+
+    def p_value(size):
+        count = successes(K, probabilities, size, ridge, eps, trials)
+        return stats.binomtest(count, trials, 1 - delta, alternative="less").pvalue
+
+    assert p_value(size) > LEVEL
+    assert p_value(1) < LEVEL  # the same test rejects a dictionary of one row
 
 
-def test_leverage_scores_need_fewer_landmarks_on_structured_data(two_clusters):
-    ridge = 400.0
-    found = ridge_leverage_scores(two_clusters, "precomputed", ridge)
-    by_scores = landmark_budget(
-        2000,
-        2,
-        rule="lemma3",
-        gamma_ridge=ridge,
-        effective_dimension=found.effective_dimension,
-    )
+def test_leverage_scores_need_fewer_landmarks_on_structured_data(leverage):
+    ridge, dimension = 400.0, leverage.effective_dimension
+    options = {"gamma_ridge": ridge, "effective_dimension": dimension}
+    by_scores = landmark_budget(2000, 2, rule="lemma3", **options)
     uniform = landmark_budget(2000, 2, rule="lemma1", gamma_ridge=ridge)
     assert 2 * by_scores.n_landmarks < uniform.n_landmarks
 
@@ -221,7 +225,8 @@ def test_errors_name_the_parameter(options, message):
         budget(**{"rule": "sqrt-n"} | options)
 
 
-@pytest.mark.parametrize("rule", NEED_DIMENSION)
-def test_some_rules_need_the_effective_dimension(rule):
-    with pytest.raises(ValueError, match="effective_dimension=None should be a number"):
-        landmark_budget(100, 3, rule=rule)
+def test_some_rules_need_the_effective_dimension():
+    message = "effective_dimension=None should be a number"
+    for rule in NEED_DIMENSION:
+        with pytest.raises(ValueError, match=message):
+            landmark_budget(100, 3, rule=rule)

@@ -116,9 +116,9 @@ class Screen:
     def json(self, found: Mapping[str, Any]) -> None:
         """Print the result for machines, if that is asked for."""
         if self.as_json:
-            from sketchmeans.theory.base import plain
+            from sketchmeans.theory.results import to_plain
 
-            text = json.dumps(plain(dict(found)), ensure_ascii=False)
+            text = json.dumps(to_plain(dict(found)), ensure_ascii=False)
             sys.stdout.write(harmless_json(self._renamed(text)) + "\n")
 
     def say_error(self, text: str) -> None:

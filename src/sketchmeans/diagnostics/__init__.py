@@ -5,10 +5,12 @@ landmarks or sketched features the theory asks for, and what other bandwidths an
 numbers of clusters would give.  After it: a certified bound on the distance to the
 optimum, whether the landmarks preserve the kernel matrix, the cost on new rows, the
 agreement with known classes, what the clusters look like, and a map of the rows.
+The public names of `sketchmeans.theory` are here, too.
 """
 
 from __future__ import annotations
 
+from sketchmeans import theory
 from sketchmeans.diagnostics.advice import (
     Advice,
     advised_bandwidth,
@@ -28,32 +30,17 @@ from sketchmeans.diagnostics.comparison import Comparison, compare_models
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.row_map import RowMap, row_map
 from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
-from sketchmeans.theory.budget import LandmarkBudget, landmark_budget
-from sketchmeans.theory.decay import SpectrumDecay, spectrum_decay
-from sketchmeans.theory.preserving import is_gamma_preserving, preserved_gamma
-from sketchmeans.theory.risk import Risk, risk
-from sketchmeans.theory.sketch_sizes import SketchSize, sketch_size
-from sketchmeans.theory.spectrum import (
-    EffectiveDimension,
-    RidgeLeverageScores,
-    effective_dimension,
-    ridge_leverage_scores,
-)
+from sketchmeans.theory import *  # noqa: F403 - its public names are here, too
 
 __all__ = [
+    *theory.__all__,
     "Advice",
     "Agreement",
     "Certificate",
     "ClusterSummary",
     "ColumnSummary",
     "Comparison",
-    "EffectiveDimension",
-    "LandmarkBudget",
-    "RidgeLeverageScores",
-    "Risk",
     "RowMap",
-    "SketchSize",
-    "SpectrumDecay",
     "adjusted_rand_score",
     "advised_bandwidth",
     "advised_cluster_count",
@@ -66,14 +53,6 @@ __all__ = [
     "clustering_accuracy",
     "column_summary",
     "compare_models",
-    "effective_dimension",
-    "is_gamma_preserving",
-    "landmark_budget",
     "normalized_mutual_info_score",
-    "preserved_gamma",
-    "ridge_leverage_scores",
-    "risk",
     "row_map",
-    "sketch_size",
-    "spectrum_decay",
 ]

@@ -10,20 +10,20 @@ import numpy as np
 
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.parameters import check_integer
-from sketchmeans.theory.base import Report
-from sketchmeans.theory.problem import KernelLike, opened
+from sketchmeans.theory.problem import KernelLike, open_problem
+from sketchmeans.theory.results import Result
 
-#: Stability that is as good as the best: of clusters, and of bandwidths, which are
-#: told apart by the certificate, too.
+#: Differences in stability that do not count: between numbers of clusters, and between
+#: bandwidths, which are compared by the certificate, too.
 _AS_STABLE, _ABOUT_AS_STABLE = 0.02, 0.05
-#: Below this two samples hardly find the same clusters.
+#: Stability below which two samples hardly find the same clusters.
 _HARDLY_STABLE = 0.5
-#: An effective dimension of this share of the rows: no two of them look alike.
+#: Effective dimension, as a share of the rows, at which no two rows look alike.
 _FAR_TOO_SHARP = 0.25
 
 
 @dataclass(frozen=True, repr=False)
-class Advice(Report):
+class Advice(Result):
     """A suggestion.
 
     Attributes
@@ -66,20 +66,15 @@ def advised_cluster_count(path: Mapping[str, Any]) -> Advice:
     counts, stability = np.asarray(path["n_clusters"]), np.asarray(path["stability"])
     near = np.flatnonzero(stability >= stability.max() - _AS_STABLE)
     best = int(near[counts[near].argmax()])
-    k, how = int(counts[best]), float(stability[best])
-    if how < _HARDLY_STABLE:
-        return Advice(
-            k,
-            False,
+    k, agreed = int(counts[best]), f"(agreement {stability[best]:.2f} of 1)"
+    is_clear = bool(stability[best] >= _HARDLY_STABLE)
+    note = f"{k} is the most clusters that different samples agree on {agreed}."
+    if not is_clear:
+        note = (
             "No number of clusters is clear: different samples hardly agree on any. "
-            f"{k} is the best of these (agreement {how:.2f} of 1).",
+            f"{k} is the best of these {agreed}."
         )
-    return Advice(
-        k,
-        True,
-        f"{k} is the most clusters that different samples agree on (agreement "
-        f"{how:.2f} of 1).",
-    )
+    return Advice(k, is_clear, note)
 
 
 def advised_bandwidth(
@@ -99,41 +94,36 @@ def advised_bandwidth(
     n_clusters, n_samples : int
         Of the path.
     """
-    gammas, stability = np.asarray(path["gamma"]), np.asarray(path["stability"])
-    ratio, dimension = (
-        np.asarray(path["ratio"]),
-        np.asarray(path["effective_dimension"]),
+    gammas, stability, ratio, dimension = (
+        np.asarray(path[name])
+        for name in ("gamma", "stability", "ratio", "effective_dimension")
     )
     usable = (dimension >= n_clusters) & (dimension <= _FAR_TOO_SHARP * n_samples)
-    is_clear = bool(usable.any())
-    usable = usable if is_clear else np.ones(len(gammas), bool)
+    any_usable = bool(usable.any())
+    if not any_usable:
+        usable = np.ones(len(gammas), bool)
     top = stability[usable].max()
     near = np.flatnonzero(usable & (stability >= top - _ABOUT_AS_STABLE))
     best = int(near[ratio[near].argmin()])
-    gamma, how = float(gammas[best]), float(stability[best])
-    if not is_clear:
-        return Advice(
-            gamma,
-            False,
-            "No bandwidth is clear: all rows look the same, or no two alike. Try "
-            "others, or another number of clusters.",
-        )
-    if how < _HARDLY_STABLE:
-        return Advice(
-            gamma,
-            False,
+    gamma, agreed = float(gammas[best]), f"(agreement {stability[best]:.2f} of 1)"
+    is_clear = any_usable and bool(stability[best] >= _HARDLY_STABLE)
+    if is_clear:
+        bound = "."
+        if ratio[best] < np.inf:
+            within = f"{ratio[best]:.2f} times the best possible"
+            bound = f", and the cost is certainly within {within}."
+        note = f"Different samples agree on its clusters {agreed}{bound}"
+    elif any_usable:
+        note = (
             "No bandwidth is clear: different samples hardly agree with any. "
-            f"{gamma:.4g} is the best of these (agreement {how:.2f} of 1).",
+            f"{gamma:.4g} is the best of these {agreed}."
         )
-    bound = ""
-    if ratio[best] < np.inf:
-        within = f"{ratio[best]:.2f} times the best possible"
-        bound = f", and the cost is surely within {within}"
-    return Advice(
-        gamma,
-        True,
-        f"Different samples agree on its clusters (agreement {how:.2f} of 1){bound}.",
-    )
+    else:
+        note = (
+            "No bandwidth is clear: all rows look the same, or no two alike. Try "
+            "others, or another number of clusters."
+        )
+    return Advice(gamma, is_clear, note)
 
 
 def bandwidth_grid(
@@ -156,15 +146,7 @@ def bandwidth_grid(
     [1.0, 2.0, 4.0]
     """
     check_integer("size", size)
-    with opened(
-        X,
-        kernel,
-        gamma=gamma,
-        kernel_params=None,
-        sample_weight=None,
-        n_jobs=n_jobs,
-        random_state=random_state,
-    ) as problem:
+    with open_problem(X, kernel, gamma, None, None, n_jobs, random_state) as problem:
         middle = getattr(problem.kernel, "gamma", None)
     if middle is None:
         raise ValueError(f"kernel={kernel!r} should have a bandwidth.")

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from sketchmeans.data.input import check_weights
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.theory.base import Report
+from sketchmeans.theory.results import Result
 
 __all__ = [
     "Agreement",
@@ -32,10 +32,8 @@ def clustering_accuracy(y: Any, labels: Any, sample_weight: Any = None) -> float
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Classes: numbers, strings, or any other keys of a dict.
-    labels : array-like of shape (n,)
-        Clusters, likewise.
+    y, labels : array-like of shape (n,)
+        Classes and clusters: numbers, strings, or any other keys of a dict.
     sample_weight : array-like of shape (n,), optional
         A row of weight 3 counts as three rows.
 
@@ -49,7 +47,7 @@ def clustering_accuracy(y: Any, labels: Any, sample_weight: Any = None) -> float
     >>> clustering_accuracy(["a", "a", "b", "b"], [1, 1, 0, 2])
     0.75
     """
-    classes, clusters = _codes("y", y)[0], _codes("labels", labels)[0]
+    classes, clusters = _encode("y", y)[0], _encode("labels", labels)[0]
     if len(classes) != len(clusters):
         raise ValueError(
             f"labels of {len(clusters)} rows should be of as many as y, {len(classes)}."
@@ -57,11 +55,11 @@ def clustering_accuracy(y: Any, labels: Any, sample_weight: Any = None) -> float
     weights = check_weights(sample_weight, len(classes))
     counts = np.zeros((classes.max() + 1, clusters.max() + 1))
     np.add.at(counts, (classes, clusters), 1.0 if weights is None else weights)
-    return _matched_share(counts)
+    return _match(counts)
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement(Report):
+class Agreement(Result):
     """How clusters and known classes go together.
 
     Attributes
@@ -100,33 +98,28 @@ def agreement(y: Any, labels: Any, n_clusters: int) -> Agreement:
     >>> found.accuracy, found.classes
     (0.75, ('a', 'b'))
     """
-    codes, names = _codes("y", y)
+    codes, names = _encode("y", y)
     counts = np.zeros((len(names), n_clusters), dtype=np.int64)
     np.add.at(counts, (codes, labels), 1)
-    return Agreement(
-        accuracy=_matched_share(counts),
-        adjusted_rand=float(adjusted_rand_score(codes, labels)),
-        normalized_mutual_information=float(
-            normalized_mutual_info_score(codes, labels)
-        ),
-        classes=tuple(str(name) for name in names),
-        counts=counts,
-    )
+    rand = float(adjusted_rand_score(codes, labels))
+    information = float(normalized_mutual_info_score(codes, labels))
+    classes = tuple(str(name) for name in names)
+    return Agreement(_match(counts), rand, information, classes, counts)
 
 
-def _matched_share(counts: Array) -> float:
+def _match(counts: Array) -> float:
     """Return the share of rows in the best matching of classes and clusters."""
     matched = counts[linear_sum_assignment(counts, maximize=True)]
     return float(matched.sum() / counts.sum())
 
 
-def _codes(name: str, labels: Any) -> tuple[Array, list[Any]]:
-    """Return the labels as numbers from 0 on, and what each number stands for."""
+def _encode(name: str, labels: Any) -> tuple[Array, list[Any]]:
+    """Return the labels as numbers from 0, and the label of each number."""
     # An array of several types would turn all labels into strings.
     values = np.asarray(labels, dtype=object if isinstance(labels, list) else None)
     if values.ndim != 1 or not len(values):
         raise ValueError(
-            f"{name}.shape={values.shape} should be (n,) with n >= 1: one label a row."
+            f"{name}.shape={values.shape} should be (n,) with n >= 1, a label per row."
         )
     missing = np.asarray(values != values, dtype=bool)
     if missing.any():

@@ -18,28 +18,27 @@ from sketchmeans.diagnostics.fitted import (
     fitted_space,
 )
 from sketchmeans.diagnostics.spectral_bounds import (
-    Moments,
-    kernel_moments,
-    linear_moments,
-    subsample_bounds,
+    SecondMoment,
+    bound_by_subsamples,
+    compute_linear_moment,
+    compute_nystrom_moment,
 )
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.kernels import Kernel, Linear, is_given
-from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
-from sketchmeans.theory.base import Report
 from sketchmeans.theory.checks import check_below
-from sketchmeans.theory.definite import check_definite
+from sketchmeans.theory.problem import check_definite
+from sketchmeans.theory.results import Result
 
 #: Landmarks for a model that has none of its own.
 _LANDMARKS = 1_000
-#: Subsamples, and rows of each.
+#: Subsamples, and the bounds of the rows of each.
 _SUBSAMPLES, _FEW_ROWS, _MOST_ROWS = 4, 1_200, 1_800
 
 
 @dataclass(frozen=True, repr=False)
-class Certificate(Report):
+class Certificate(Result):
     """A lower bound on the optimal cost, and so on how far a fit is from it.
 
     Attributes
@@ -159,87 +158,73 @@ def certificate(
     check_integer("n_subsamples", n_subsamples)
     if subsample_size is not None:
         check_integer("subsample_size", subsample_size, low=2)
-    other = {"nystrom": "subsample_size", "subsample": "n_landmarks"}[method]
+    if n_landmarks is not None:
+        check_integer("n_landmarks", n_landmarks)
+    unused = {"nystrom": "subsample_size", "subsample": "n_landmarks"}[method]
     value = subsample_size if method == "nystrom" else n_landmarks
     if value is not None:
-        raise ValueError(f"{other}={value!r} should be None with method={method!r}.")
+        raise ValueError(f"{unused}={value!r} should be None with method={method!r}.")
     model = check_model(model)
     rng = as_generator(random_state)
     X = validated(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
         rows = model._view(weighted_rows(X, sample_weight, workers))
-        kernel, total = _kernel(model, rows, rng), rows.total_weight
+        kernel, total = _check_kernel(model, rows, rng), rows.total_weight
         k = len(model.cluster_sizes_)  # `n_clusters` may have been set since the fit
         if method == "subsample":
-            bound = subsample_bounds(
-                rows,
-                kernel,
-                [k],
-                n_subsamples,
-                min(subsample_size or _subsample_size(len(rows)), len(rows)),
-                confidence,
-                rng,
+            n = len(rows)
+            size = min(_MOST_ROWS, max(n // 8, min(n // 2, _FEW_ROWS), 2))
+            size = min(subsample_size or size, n)
+            bound = bound_by_subsamples(
+                rows, kernel, [k], n_subsamples, size, confidence, rng
             )[0]
-            cost = _cost(model, rows)
+            cost = _compute_cost(model, rows)
             return Certificate(method, float(bound), cost / total, None, confidence)
-        moments, cost = _moments(model, rows, kernel, n_landmarks, rng)
-    return Certificate(
-        method,
-        moments.lower_bound(k) / total,
-        cost / total,
-        moments.residual / total,
-        1.0,
-        moments.n_landmarks,
-    )
+        moment, cost = _compute_moment(model, rows, kernel, n_landmarks, rng)
+    bound = moment.lower_bound(k) / total
+    residual = moment.residual / total
+    return Certificate(method, bound, cost / total, residual, 1.0, moment.n_landmarks)
 
 
-def _subsample_size(n: int) -> int:
-    return min(_MOST_ROWS, max(n // 8, min(n // 2, _FEW_ROWS), 2))
-
-
-def _kernel(model: Model, rows: Rows, rng: np.random.Generator) -> Kernel:
+def _check_kernel(model: Model, rows: Rows, rng: np.random.Generator) -> Kernel:
     if isinstance(model, SketchedKMeans):
         return Linear()
-    kernel = model.kernel_
-    check_given_rows(kernel, rows)
-    check_definite(kernel, rows, rng.spawn(1)[0])
-    return kernel
+    check_given_rows(model.kernel_, rows)
+    check_definite(model.kernel_, rows, rng.spawn(1)[0])
+    return model.kernel_
 
 
-def _cost(model: Model, rows: Rows) -> float:
-    """Return the total cost of the model's centres."""
+def _compute_cost(model: Model, rows: Rows) -> float:
     engine = BlockEngine(rows, fitted_space(model, rows))
     return engine.total_cost(model._centers(engine.space))
 
 
-def _moments(
+def _compute_moment(
     model: Model,
     rows: Rows,
     kernel: Kernel,
     n_landmarks: int | None,
     rng: np.random.Generator,
-) -> tuple[Moments, float]:
-    """Return the moments behind the bound, and the total cost of the centres."""
-    if n_landmarks is not None:
-        check_integer("n_landmarks", n_landmarks)
+) -> tuple[SecondMoment, float]:
+    """Return the moment behind the bound, and the total cost of the centres."""
     if isinstance(model, SketchedKMeans):
         if n_landmarks is not None:
             raise ValueError(
                 f"n_landmarks={n_landmarks} should be None for SketchedKMeans: its "
                 "bound needs no landmarks."
             )
-        return linear_moments(rows), _cost(model, rows)
-    points = _landmarks(model, rows, kernel, n_landmarks, rng)
+        return compute_linear_moment(rows), _compute_cost(model, rows)
+    points = _choose_landmarks(model, rows, kernel, n_landmarks, rng)
     if isinstance(model, NystromKMeans) and len(model.dual_coef_) <= points.shape[0]:
         space = fitted_space(model, rows)
         # The model's landmarks come first: one pass over kernel values serves both.
         if not space.is_euclidean:
-            return kernel_moments(rows, kernel, points, model._centers(space))
-    moments, _ = kernel_moments(rows, kernel, points)
-    return moments, _cost(model, rows)
+            return compute_nystrom_moment(rows, kernel, points, model._centers(space))
+    moment, _ = compute_nystrom_moment(rows, kernel, points)
+    return moment, _compute_cost(model, rows)
 
 
-def _landmarks(
+def _choose_landmarks(
     model: KernelKMeans | NystromKMeans,
     rows: Rows,
     kernel: Kernel,
@@ -250,21 +235,19 @@ def _landmarks(
     own = model.landmarks_ if isinstance(model, NystromKMeans) else None
     n_own = 0 if own is None else int(own.shape[0])
     wanted = n_landmarks or n_own or min(_LANDMARKS, len(rows))
-    more = wanted - n_own
-    if own is not None and more <= 0:
+    if own is not None and wanted <= n_own:
         return own[:wanted]
-    if more > len(rows):
+    if wanted > n_own + len(rows):
         raise ValueError(
             f"n_landmarks={wanted} should be <= {n_own + len(rows)}: those of the "
             "model, and all rows."
         )
     order = rng.permutation(len(rows))
-    if is_given(kernel) and own is not None:  # no row twice: columns are numbers
+    if is_given(kernel) and own is not None:  # points are numbers: no row twice
         order = order[~np.isin(order, own.ravel())]
-    drawn = kernel.points(rows, order[:more])
+    drawn = kernel.points(rows, order[: wanted - n_own])
     if own is None:
         return drawn
     if sparse.issparse(own) or sparse.issparse(drawn):
         return sparse.vstack([own, drawn], format="csr")
-    both: Array = np.concatenate([own, drawn])
-    return both
+    return np.concatenate([own, drawn])

@@ -11,11 +11,11 @@ import numpy as np
 from sketchmeans.data.preparation import Column, as_table, column_moments
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.theory.base import Report
+from sketchmeans.theory.results import Result
 
 
 @dataclass(frozen=True, repr=False)
-class ColumnSummary(Report):
+class ColumnSummary(Result):
     """The columns of a table.
 
     Attributes
@@ -24,11 +24,11 @@ class ColumnSummary(Report):
     names : tuple of str or int
         Numbers where columns have no names.
     types : tuple of str or None
-        The type of a column that is no number; None for one that is.
+        The type of each column that is not numeric; None for a numeric one.
     missing : ndarray
-        Missing values of each column, 0 for one that is no number.
+        Missing values of each numeric column, otherwise 0.
     mean, deviation : ndarray
-        Of the values that are there; NaN for a column that has none or is no number.
+        Of the values that are present; NaN if there are none, or for other columns.
     """
 
     n_rows: int
@@ -51,7 +51,7 @@ class ColumnSummary(Report):
 
 
 def column_summary(X: Any, n_jobs: int | None = None) -> ColumnSummary:
-    """Look through a table: a DataFrame, an array, a path or a `Source`.
+    """Describe the columns of a table: a DataFrame, an array, a path or a `Source`.
 
     One pass over the rows; files may be larger than memory.
 
@@ -63,26 +63,22 @@ def column_summary(X: Any, n_jobs: int | None = None) -> ColumnSummary:
     [(0, None, 0, 2.0, 1.0), (1, None, 1, 5.0, 0.0)]
     """
     table = as_table(X)
-    types = table.types
+    types: dict[Any, str | None] | None = table.types
     if types is None:
-        types_of: tuple[str | None, ...] = (None,) * table.open(None).shape[1]
-        names: tuple[Column, ...] = tuple(range(len(types_of)))
-    else:
-        names, types_of = tuple(types), tuple(types.values())
-    numbers = np.array([kind is None for kind in types_of])
+        types = dict.fromkeys(range(table.open(None).shape[1]))
+    names, types_of = tuple(types), tuple(types.values())
+    is_numeric = np.array([kind is None for kind in types_of])
     missing = np.zeros(len(names), np.int64)
     mean, deviation = np.full(len(names), np.nan), np.full(len(names), np.nan)
-    if not numbers.any():
+    if is_numeric.any():
+        source = table.open([name for name in names if types[name] is None])
+        with Workers(n_jobs) as workers:
+            found = column_moments(source, workers)
+        n_rows, count = len(source), found.count
+        missing[is_numeric] = n_rows - count.astype(np.int64)
+        mean[is_numeric] = np.where(count > 0, found.mean, np.nan)
+        squares = np.where(count > 0, found.squares, np.nan) / np.maximum(count, 1.0)
+        deviation[is_numeric] = np.sqrt(squares)
+    else:
         n_rows = len(table.values(names[0]))
-        return ColumnSummary(n_rows, names, types_of, missing, mean, deviation)
-    source = table.open(
-        [name for name, is_one in zip(names, numbers, strict=True) if is_one]
-    )
-    with Workers(n_jobs) as workers:
-        found = column_moments(source, workers)
-    counted = found.count > 0
-    missing[numbers] = len(source) - found.count.astype(np.int64)
-    mean[numbers] = np.where(counted, found.mean, np.nan)
-    squares = np.where(counted, found.squares, np.nan) / np.maximum(found.count, 1.0)
-    deviation[numbers] = np.sqrt(squares)
-    return ColumnSummary(len(source), names, types_of, missing, mean, deviation)
+    return ColumnSummary(n_rows, names, types_of, missing, mean, deviation)

@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.cluster import SketchedKMeans
 from sketchmeans.diagnostics.agreement import (
     adjusted_rand_score,
     normalized_mutual_info_score,
 )
 from sketchmeans.diagnostics.certificate import certificate
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.theory.base import Report
+from sketchmeans.theory.results import Result
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Report):
-    """How some models fared on the same rows.
+class Comparison(Result):
+    """Results of some models on the same rows.
 
     Attributes
     ----------
     names : tuple of str
     seconds : ndarray
-        Time of each fit.
+        Duration of each fit.
     cost : ndarray
         ``W`` of each fit; only costs of the same kernel are in the same units.
     ratio : ndarray
@@ -92,36 +92,34 @@ def compare_models(
         start = time.perf_counter()
         fits.append(clone(model).fit(X))
         seconds.append(time.perf_counter() - start)
-        ratios.append(_certified_ratio(fits[-1], X))
+        ratios.append(_certify(fits[-1], X))
     labels = [fit.labels_ for fit in fits]
     costs = np.array([fit.cost_ for fit in fits])
-    alike = [_units(fit) == _units(fits[0]) for fit in fits]
+    comparable = [_name_units(fit) == _name_units(fits[0]) for fit in fits]
+    agreement = [[adjusted_rand_score(a, b) for b in labels] for a in labels]
     information = None
     if y is not None:
         information = np.array([normalized_mutual_info_score(y, one) for one in labels])
     return Comparison(
-        tuple(models),
-        np.array(seconds),
-        costs,
-        np.array(ratios),
-        np.array([len(getattr(fit, "dual_coef_", ())) for fit in fits]),
-        np.array([[adjusted_rand_score(a, b) for b in labels] for a in labels]),
-        information,
-        int(np.argmin(np.where(alike, costs, np.inf))),
+        names=tuple(models),
+        seconds=np.array(seconds),
+        cost=costs,
+        ratio=np.array(ratios),
+        n_landmarks=np.array([len(getattr(fit, "dual_coef_", ())) for fit in fits]),
+        agreement=np.array(agreement),
+        class_information=information,
+        best=int(np.argmin(np.where(comparable, costs, np.inf))),
     )
 
 
-def _certified_ratio(model: Any, X: Any) -> float:
+def _certify(model: Any, X: Any) -> float:
     kernel = getattr(model, "kernel_", None)
-    if kernel is not None and not kernel.positive_definite:
-        return float("nan")
-    return certificate(model, X).ratio
+    is_covered = kernel is None or kernel.positive_definite
+    return certificate(model, X).ratio if is_covered else float("nan")
 
 
-def _units(model: Any) -> str:
-    """Return what costs have to have in common to be compared."""
+def _name_units(model: Any) -> str:
+    """Return the units of the cost: only costs in the same units are comparable."""
     if isinstance(model, SketchedKMeans):
         return "features"
-    assert isinstance(model, KernelKMeans | NystromKMeans)
-    reducer = getattr(model, "reducer_", None)
-    return f"{model.kernel_!r} {reducer!r}"
+    return f"{model.kernel_!r} {getattr(model, 'reducer_', None)!r}"

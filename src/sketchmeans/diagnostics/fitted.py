@@ -1,4 +1,4 @@
-"""A fitted model, and rows to look at with it."""
+"""A fitted model, and rows assigned by it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def check_model(model: Any) -> Model:
 
 
 def has_given_kernel(model: Model) -> bool:
-    """Say whether the rows of a model are kernel values, and have no features."""
+    """Say whether the rows of a model are kernel values, without features."""
     return not isinstance(model, SketchedKMeans) and is_given(model.kernel_)
 
 
 def check_given_rows(kernel: Kernel, rows: Rows) -> None:
-    """Raise where kernel values are given, but not those among the rows of the fit."""
+    """Raise if a given matrix is not that of the rows of the fit."""
     if is_given(kernel) and len(rows) != rows.n_features:
         raise ValueError(
             f"X.shape={rows.X.shape} should be ({rows.n_features}, {rows.n_features}) "
@@ -44,10 +44,7 @@ def check_given_rows(kernel: Kernel, rows: Rows) -> None:
 
 
 def fitted_space(model: Model, rows: Rows) -> Space:
-    """Return the space of the centres, with ``k(x, x)`` of the rows where it is given.
-
-    `rows` are in the form in which the model clusters them.
-    """
+    """Return the space of the centres, for rows in the form that the model clusters."""
     if isinstance(model, SketchedKMeans) or not is_given(model.kernel_):
         return model._space(rows)
     check_given_rows(model.kernel_, rows)
@@ -61,7 +58,7 @@ def fitted_space(model: Model, rows: Rows) -> Space:
 
 
 @dataclass(frozen=True)
-class Nearest:
+class NearestCenters:
     """Labels of some rows, and the squared distances to the two nearest centres."""
 
     labels: Array
@@ -88,7 +85,7 @@ class Assigner:
             is_euclidean=self.space.is_euclidean,
         )
 
-    def __call__(self, block: Block, numbers: Array) -> Nearest:
+    def __call__(self, block: Block, numbers: Array) -> NearestCenters:
         """Return the nearest centres; at most ``space.height`` rows at a time."""
         norms = self.space.constant_norm
         found = self._table.assign(
@@ -96,7 +93,7 @@ class Assigner:
             self.space.row_norms(block, numbers) if norms is None else norms,
         )
         own, after = found.distances[:, 0], np.maximum(found.second, 0.0)
-        return Nearest(
+        return NearestCenters(
             found.labels[:, 0].astype(np.int32),
             own.astype(np.float64),
             after.astype(np.float64),

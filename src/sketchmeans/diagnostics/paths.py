@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.diagnostics.agreement import adjusted_rand_score
 from sketchmeans.diagnostics.mixed import MixedEngine, batches, joined, mixed
-from sketchmeans.diagnostics.spectral_bounds import subsample_bounds
+from sketchmeans.diagnostics.spectral_bounds import bound_by_subsamples
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.lloyd import Centers, lloyd
 from sketchmeans.engine.seeding import KMeansPlusPlus
@@ -24,7 +24,7 @@ from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.theory.checks import check_below, check_positive
-from sketchmeans.theory.problem import KernelLike, Problem, opened
+from sketchmeans.theory.problem import KernelLike, Problem, compute_gram, open_problem
 
 #: Restarts of each fit, and what ends them.
 _RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3
@@ -34,9 +34,6 @@ _SPECTRUM_ROWS, _BOUND_ROWS = 1_000, 2_000
 _STORE = 2**62
 #: Centres of a pass: more would take memory, and the product is no faster for it.
 _MOST_CENTERS = 4_096
-
-#: Columns of equal length, by name.
-Table = dict[str, Array]
 
 
 def bandwidth_path(
@@ -104,34 +101,22 @@ def bandwidth_path(
         raise ValueError(f"gammas={gammas!r} should have at least one bandwidth.")
     if not hasattr(as_kernel(kernel, kernel_params=kernel_params), "gamma"):
         raise ValueError(f"kernel={kernel!r} should have a bandwidth.")
-    columns = []
+    lines = []
     for gamma in gammas:
         value: Gamma = check_positive("gammas", gamma)
         chosen = kernel
         if isinstance(kernel, Kernel):  # it has its bandwidth in itself
             chosen, value = clone(kernel).set_params(gamma=value), "mean"
-        with opened(
-            X,
-            chosen,
-            gamma=value,
-            kernel_params=kernel_params,
-            sample_weight=sample_weight,
-            n_jobs=n_jobs,
-            random_state=random_state,
+        with open_problem(
+            X, chosen, value, kernel_params, sample_weight, n_jobs, random_state
         ) as problem:
             study = _Study(problem, [k], n_subsamples, subsample_size, confidence)
-            found = study.table()
-            columns.append(
-                {
-                    "gamma": gamma,
-                    **{name: values[0] for name, values in found.items()},
-                    "effective_dimension": study.effective_dimension(),
-                }
-            )
+            line = {name: values[0] for name, values in study.table().items()}
+            dimension = study.effective_dimension()
+            lines.append(line | {"gamma": gamma, "effective_dimension": dimension})
     order = "gamma", "cost", "lower_bound", "ratio", "effective_dimension", "stability"
-    return _framed(
-        {name: np.array([c[name] for c in columns]) for name in order}, as_frame
-    )
+    table = {name: np.array([line[name] for line in lines]) for name in order}
+    return _as_frame(table, as_frame)
 
 
 def cluster_count_path(
@@ -161,17 +146,12 @@ def cluster_count_path(
     X : array-like or sparse matrix of shape (n, d)
     ks : sequence of int
         Numbers of clusters.
-    kernel, gamma, kernel_params
-        The kernel, as in `NystromKMeans`.
-    n_subsamples, subsample_size : int, default=3 and 4,000
-        Subsamples, each of which is clustered; at most a third of the rows.
-    confidence : float, default=0.95
-        Of each lower bound.
-    sample_weight : array-like of shape (n,), optional
-    as_frame : bool, default=False
-        Return a pandas DataFrame.
-    n_jobs : int or None, default=None
-    random_state : int, Generator, RandomState or None, default=None
+    gamma : float, "mean", "median" or "scale", default="mean"
+        Bandwidth of the kernel.
+    kernel, kernel_params, sample_weight, as_frame, n_jobs, random_state
+        As in `bandwidth_path`.
+    n_subsamples, subsample_size, confidence
+        As in `bandwidth_path`.
 
     Returns
     -------
@@ -190,21 +170,15 @@ def cluster_count_path(
     if not len(ks):
         raise ValueError(f"ks={ks!r} should have at least one number of clusters.")
     counts = [check_integer("ks", k) for k in ks]
-    with opened(
-        X,
-        kernel,
-        gamma=gamma,
-        kernel_params=kernel_params,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-        random_state=random_state,
+    with open_problem(
+        X, kernel, gamma, kernel_params, sample_weight, n_jobs, random_state
     ) as problem:
         study = _Study(problem, counts, n_subsamples, subsample_size, confidence)
-        return _framed({"n_clusters": np.array(counts), **study.table()}, as_frame)
+        return _as_frame({"n_clusters": np.array(counts), **study.table()}, as_frame)
 
 
 class _Study:
-    """Fits of several k on several subsamples, judged on rows of their own."""
+    """Fits of several k on several subsamples, evaluated on other rows."""
 
     def __init__(
         self,
@@ -223,71 +197,59 @@ class _Study:
                 "kernel='precomputed' should be another kernel: its rows cannot be "
                 "predicted from a subsample."
             )
-        # A third to judge by, and twice as many to draw each subsample from.
+        # One third to evaluate on; each subsample is drawn from the others.
         self._size = min(subsample_size, len(rows) // 3)
         if max(ks) > self._size:
             raise ValueError(
                 f"n_clusters={max(ks)} should be <= {self._size}, the rows of a "
                 "subsample."
             )
-        # float32 is enough to compare: what `opened` widens for differences.
+        # Here the float type of the table is enough, which `open_problem` widened.
         self._rows = as_rows(rows.X, rows.workers, rows.weights)
         self._kernel, self._ks = problem.kernel, ks
-        self._n_subsamples = n_subsamples
-        judge_rng, bound_rng, self._spectrum_rng, *fit_rngs = problem.rng.spawn(
-            3 + n_subsamples
-        )
-        self._bound_rng, self._fit_rngs = bound_rng, fit_rngs
+        rngs = problem.rng.spawn(3 + n_subsamples)
+        judge_rng, self._bound_rng, self._spectrum_rng, *self._fit_rngs = rngs
         self._bound_rows = min(subsample_size, len(rows), _BOUND_ROWS)
-        judges = self._drawn(judge_rng, self._size)
+        judges = self._draw(judge_rng, self._size)
         self._judge = self._rows.subset(judges, None)
         self._judges = judges if rows.weights is None else judges[:0]
 
-    def table(self) -> Table:
+    def table(self) -> dict[str, Array]:
         """Return cost, lower bound, ratio and stability for each k."""
         fits = [self._fits(rng) for rng in self._fit_rngs]
         costs = np.mean([[cost for cost, _ in fit] for fit in fits], axis=0)
-        stability = [
-            np.mean(
-                [
-                    adjusted_rand_score(a[i][1], b[i][1])
-                    for a, b in combinations(fits, 2)
-                ]
-            )
-            for i in range(len(self._ks))
-        ]
-        bounds = subsample_bounds(
+        labels = [[found for _, found in fit] for fit in fits]
+        pairs = combinations(labels, 2)
+        scores = [list(map(adjusted_rand_score, *pair)) for pair in pairs]
+        bounds = bound_by_subsamples(
             self._rows,
             self._kernel,
             self._ks,
-            self._n_subsamples,
+            len(fits),
             self._bound_rows,
             self._confidence,
             self._bound_rng,
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(costs > 0.0, costs / bounds, 1.0)
-        return {
-            "cost": costs,
-            "lower_bound": bounds,
-            "ratio": ratios,
-            "stability": np.array(stability),
-        }
+        stability = np.mean(scores, axis=0)
+        names = "cost", "lower_bound", "ratio", "stability"
+        return dict(zip(names, (costs, bounds, ratios, stability), strict=True))
 
-    def _drawn(self, rng: np.random.Generator, size: int) -> Array:
+    def _draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return the numbers of random rows, by weight if they have weights."""
         rows = self._rows
         share = None if rows.weights is None else rows.weights / rows.total_weight
         return rng.choice(len(rows), size, replace=share is not None, p=share)
 
     def _subsample(self, rng: np.random.Generator) -> Rows:
-        """Return rows to cluster, none of which is to judge."""
-        drawn = self._drawn(rng, 2 * self._size)
+        """Return rows to cluster, other than those to evaluate on."""
+        drawn = self._draw(rng, 2 * self._size)
         drawn = drawn[~np.isin(drawn, self._judges)][: self._size]
         return self._rows.subset(drawn, None)
 
     def _fits(self, rng: np.random.Generator) -> list[tuple[float, Array]]:
-        """Return cost and labels of the judge's rows, for each k."""
+        """Return cost and labels of the rows to evaluate on, for each k."""
         sample, kernel = self._subsample(rng), self._kernel
         m = min(max(max(self._ks), ceil(sqrt(self._size * max(self._ks)))), self._size)
         points = kernel.points(sample, successive_draws(sample, m, rng))
@@ -311,8 +273,9 @@ class _Study:
     def effective_dimension(self) -> float:
         """Return ``Tr K(K + √n I)⁻¹`` of all rows, from the spectrum of a few."""
         size = min(_SPECTRUM_ROWS, len(self._rows))
-        sample = self._rows.subset(self._drawn(self._spectrum_rng, size), None)
-        K = _matrix(sample, self._kernel)
+        sample = self._rows.subset(self._draw(self._spectrum_rng, size), None)
+        points = self._kernel.points(sample, np.arange(size))
+        K = compute_gram(self._kernel, points, sample)
         total = self._rows.total_weight
         values = np.maximum(largest_eigenvalues(K, len(K)), 0.0) * (total / len(sample))
         return float((values / (values + sqrt(total))).sum())
@@ -329,13 +292,7 @@ def _best_of_each(engine: MixedEngine, seeds: Sequence[Array]) -> Centers:
     return mixed([result.centers for result in best])
 
 
-def _matrix(rows: Rows, kernel: Kernel) -> Array:
-    points = kernel.points(rows, np.arange(len(rows)))
-    K = kernel.against(points, np.float64, rows.workers)(rows.block(0, len(rows)))
-    return np.asarray(0.5 * (K + K.T))
-
-
-def _framed(table: Table, as_frame: bool) -> Any:
+def _as_frame(table: dict[str, Array], as_frame: bool) -> Any:
     if not as_frame:
         return table
     try:

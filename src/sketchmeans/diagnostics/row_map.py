@@ -12,24 +12,23 @@ from sketchmeans.cluster import NystromKMeans, SketchedKMeans
 from sketchmeans.data.input import validated
 from sketchmeans.data.rows import Block, Rows, as_rows, spans
 from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
-from sketchmeans.engine.assign import dense
 from sketchmeans.engine.spaces import LandmarkSpace, given_matrix
-from sketchmeans.kernels import is_given
+from sketchmeans.kernels import is_given, toarray
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator, check_integer
-from sketchmeans.theory.base import Report
+from sketchmeans.theory.results import Result
 
 #: Rows that span the map of a model which has no landmarks.
 _SPAN_ROWS = 400
-#: Directions of the search for two axes, and its steps: enough for the eye.
+#: Directions of the search for two axes, and its steps: accurate enough to be drawn.
 _SUBSPACE, _ITERATIONS = 12, 12
-#: Share of all squares below which a direction is nothing but rounding.
+#: Share of the sum of squares below which a direction is nothing but rounding.
 _NOISE = 1e-13
 
 
 @dataclass(frozen=True, repr=False)
-class RowMap(Report):
+class RowMap(Result):
     """Some rows in two dimensions, and what a sample shows besides.
 
     Attributes
@@ -108,27 +107,27 @@ def row_map(
         size = min(sample_size, len(rows))
         numbers = np.sort(rng.choice(len(rows), size, replace=False))
         block = rows.take(numbers)
-        labels, costs = _assigned(model, rows, block, numbers)
-        features, marks, norms = _features(model, rows, block, numbers, rng)
+        labels, costs = _assign(model, rows, block, numbers)
+        features, marks, norms = _compute_features(model, rows, block, numbers, rng)
     mean = np.asarray(features.mean(axis=0)).ravel()
-    axes, variances = _principal_axes(features, mean, rng)
-    points = _along(axes, features, mean)
+    axes, variances = _find_axes(features, mean, rng)
+    points = _project(axes, features, mean)
     spread = max(float(norms.mean() - mean @ mean), 0.0)
     inside = np.einsum("ij,ij->i", features, features) if marks is not None else norms
     return RowMap(
         indices=numbers,
         points=points,
         labels=labels,
-        centers=_mean_places(points, labels, len(model.cluster_sizes_)),
-        landmarks=None if marks is None else _along(axes, marks, mean),
+        centers=_average_places(points, labels, len(model.cluster_sizes_)),
+        landmarks=None if marks is None else _project(axes, marks, mean),
         shares=variances,
-        residuals=None if marks is None else _left_out(norms, inside),
+        residuals=None if marks is None else _compute_residual_shares(norms, inside),
         cost=float(costs.mean()),
         spread=spread,
     )
 
 
-def _assigned(
+def _assign(
     model: Model, rows: Rows, block: Block, numbers: Array
 ) -> tuple[Array, Array]:
     assign = Assigner(model, rows)
@@ -140,7 +139,7 @@ def _assigned(
     return labels, np.concatenate([part.own for part in found])
 
 
-def _features(
+def _compute_features(
     model: Model, rows: Rows, block: Block, numbers: Array, rng: np.random.Generator
 ) -> tuple[Block, Array | None, Array]:
     """Return the features of the sample and of the landmarks, and squared norms."""
@@ -172,7 +171,7 @@ def _features(
     return features, marks, norms
 
 
-def _principal_axes(
+def _find_axes(
     features: Block, mean: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return the first two axes as columns, and their shares of the variance.
@@ -184,8 +183,8 @@ def _principal_axes(
     basis = rng.standard_normal((d, min(_SUBSPACE, d)))
     for _ in range(_ITERATIONS):
         basis = np.linalg.qr(basis)[0]
-        places = _along(basis, features, mean)
-        basis = dense(features.T @ places) - np.outer(mean, places.sum(axis=0))
+        places = _project(basis, features, mean)
+        basis = toarray(features.T @ places) - np.outer(mean, places.sum(axis=0))
     total = _squares(features) - len(places) * float(mean @ mean)
     left, values, _ = np.linalg.svd(places, full_matrices=False)
     axes, shares = np.zeros((d, 2)), np.zeros(2)
@@ -203,11 +202,11 @@ def _squares(features: Block) -> float:
     return float(values @ values)
 
 
-def _along(axes: Array, features: Block, mean: Array) -> Array:
-    return np.asarray(dense(features @ axes) - mean @ axes)
+def _project(axes: Array, features: Block, mean: Array) -> Array:
+    return np.asarray(toarray(features @ axes) - mean @ axes)
 
 
-def _mean_places(points: Array, labels: Array, k: int) -> Array:
+def _average_places(points: Array, labels: Array, k: int) -> Array:
     sums = np.stack([np.bincount(labels, p, k) for p in points.T], axis=1)
     sizes = np.bincount(labels, minlength=k)[:, None]
     result = np.full((k, 2), np.nan)
@@ -215,7 +214,7 @@ def _mean_places(points: Array, labels: Array, k: int) -> Array:
     return result
 
 
-def _left_out(norms: Array, inside: Array) -> Array:
+def _compute_residual_shares(norms: Array, inside: Array) -> Array:
     result = np.zeros_like(norms)
     np.divide(norms - inside, norms, out=result, where=norms > 0.0)
     return np.clip(result, 0.0, 1.0)

@@ -13,10 +13,12 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from sketchmeans.data.rows import Block, Rows, block_height, spans
 from sketchmeans.engine.assign import Table
 from sketchmeans.engine.lloyd import Centers
-from sketchmeans.engine.spaces import given_matrix, landmark_matrix
 from sketchmeans.kernels import Kernel, Linear, is_given, squared_norms, toarray
+from sketchmeans.landmarks.base import row_weights
+from sketchmeans.landmarks.draws import draw
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues, pseudo_inverse
 from sketchmeans.numerics.parallel import Workers
+from sketchmeans.theory.problem import compute_gram
 
 #: Roundings of a kernel value, or of a sum of products, that are allowed for.
 _ROUNDINGS = 16.0
@@ -36,20 +38,12 @@ _LANCZOS_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
-class Moments:
+class SecondMoment:
     """The centred second moment of some features, and what it may be off.
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (r, r)
-        ``Fᵀ D^½ H D^½ F``; its eigenvalues are those of ``H D^½ K̃ D^½ H``.
-    rounding : float
-        Bound on the Frobenius norm of the rounding in ``D^½ F``.
-    residual : float
-        ``tr(D(K − K̃))``.
-    n_landmarks : int or None
-    noise : float
-        Bound on what the rounding of the sums in `matrix` adds to the bound.
+    The eigenvalues of `matrix`, ``Fᵀ D^½ H D^½ F``, are those of ``H D^½ K̃ D^½ H``;
+    `residual` is ``tr(D(K − K̃))``.  `rounding` bounds the Frobenius norm of the
+    rounding in ``D^½ F``, and `noise` what the rounding of the sums in `matrix` adds.
     """
 
     matrix: Array
@@ -64,14 +58,14 @@ class Moments:
         The bound is the squared distance of the features to the nearest matrix of
         rank k − 1, and the root of that moves by no more than the features do.
         """
-        least = max(float(tails(self.matrix, [k])[0]) - self.noise, 0.0)
+        least = max(float(sum_tails(self.matrix, [k])[0]) - self.noise, 0.0)
         return max(sqrt(least) - self.rounding, 0.0) ** 2
 
 
-def kernel_moments(
+def compute_nystrom_moment(
     rows: Rows, kernel: Kernel, points: Block, centers: Centers | None = None
-) -> tuple[Moments, float]:
-    """Return the moments of Nyström features, without computing any feature.
+) -> tuple[SecondMoment, float]:
+    """Return the moment of Nyström features, without computing any feature.
 
     ``Fᵀ D F = Rᵀ (Σ_x w_x b_x b_xᵀ) R`` with ``b_x = k(Z, x)`` and ``R Rᵀ = k(Z, Z)⁺``.
     The sums are formed in float64 throughout: R divides their rounding by eigenvalues,
@@ -79,12 +73,7 @@ def kernel_moments(
     cost of centres in the span of the first points.
     """
     m = points.shape[0]
-    given = is_given(kernel)
-    gram = (
-        given_matrix(rows, np.asarray(points).ravel())
-        if given
-        else landmark_matrix(kernel, points, rows.workers)
-    )
+    gram = compute_gram(kernel, points, rows)
     margin = _CUT_MARGIN[rows.dtype]
     root = pseudo_inverse(gram, dtype=rows.dtype, margin=margin).root()
     used = np.flatnonzero(root.any(axis=1))
@@ -107,10 +96,10 @@ def kernel_moments(
         wide[...] = b if len(used) == m else b[:, used]
         return wide
 
-    second, first = _sums(rows, coordinates, len(used))
+    second, first = _sum_products(rows, coordinates, len(used))
     mean = root.T @ first
     matrix = root.T @ second @ root
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    weights = row_weights(rows)
     missing = float(weights @ diagonal) - float(np.trace(matrix))
     matrix -= np.outer(mean, mean) / rows.total_weight
     scale = float(np.abs(diagonal).max())
@@ -119,12 +108,12 @@ def kernel_moments(
     rounding *= sqrt(rows.total_weight) * size
     noise = _ROUNDINGS * float(np.finfo(np.float64).eps) * (scale * size) ** 2
     noise *= rows.total_weight
-    moments = Moments(matrix, rounding, max(missing, 0.0), m, noise)
-    return moments, float(weights @ costs) if centers is not None else np.nan
+    moment = SecondMoment(matrix, rounding, max(missing, 0.0), m, noise)
+    return moment, float(weights @ costs) if centers is not None else np.nan
 
 
-def linear_moments(rows: Rows) -> Moments:
-    """Return the moments of the rows themselves, exactly: plain k-means."""
+def compute_linear_moment(rows: Rows) -> SecondMoment:
+    """Return the moment of the rows themselves, exactly: plain k-means."""
     n, d = len(rows), rows.n_features
     mean = rows.survey().mean
     if d <= n:
@@ -132,7 +121,7 @@ def linear_moments(rows: Rows) -> Moments:
         def centred(span: tuple[int, int]) -> Array:
             return toarray(rows.block(*span)) - mean
 
-        second, first = _sums(rows, centred, d)
+        second, first = _sum_products(rows, centred, d)
         matrix = second - np.outer(first, first) / rows.total_weight
     else:
         X = toarray(rows.block(0, n)) - mean
@@ -144,10 +133,10 @@ def linear_moments(rows: Rows) -> Moments:
         matrix = X @ X.T
     eps = float(np.finfo(np.float64).eps)
     rounding = _ROUNDINGS * eps * sqrt(max(float(np.trace(matrix)), 0.0))
-    return Moments(matrix, rounding, 0.0)
+    return SecondMoment(matrix, rounding, 0.0)
 
 
-def _sums(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
+def _sum_products(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
     """Return ``Σ_x w_x f_x f_xᵀ`` and ``Σ_x w_x f_x`` of features in float64."""
 
     def part(span: tuple[int, int]) -> tuple[Array, Array]:
@@ -166,7 +155,7 @@ def _sums(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
     return second, first
 
 
-def subsample_bounds(
+def bound_by_subsamples(
     rows: Rows,
     kernel: Kernel,
     ks: Sequence[int],
@@ -179,33 +168,31 @@ def subsample_bounds(
 
     Each holds with some confidence.
     """
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-    edges = np.cumsum(weights)
+    weights = row_weights(rows)
 
-    def subsample() -> Array:
-        drawn = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
-        drawn = np.sort(np.minimum(drawn, len(rows) - 1))
-        return given_matrix(rows, drawn) if is_given(kernel) else rows.take(drawn)
+    def draw_points() -> Block:
+        return kernel.points(rows, np.sort(draw(weights, size, rng)))
 
-    def bound(drawn: Any) -> Array:
-        matrix = drawn
-        if not is_given(kernel):
+    def bound(points: Block) -> Array:
+        if is_given(kernel):
+            matrix = compute_gram(kernel, points, rows)
+        else:
             dtype = rows.dtype if kernel.nonnegative else np.dtype(np.float64)
-            matrix = _gram(drawn, kernel, dtype, rows.workers)
-        return tails(_centred(matrix), ks) / size
+            matrix = _fill_gram(points, kernel, dtype, rows.workers)
+        return sum_tails(_center_matrix(matrix), ks) / size
 
-    # A thread has a subsample to itself: Lanczos steps are no work for two.  Matrices
-    # that are large are made one at a time.
-    draws = (subsample() for _ in range(n_subsamples))
+    # A thread has a subsample to itself: a Lanczos step is too small to be shared.
+    # Large matrices are computed one at a time.
+    draws = (draw_points() for _ in range(n_subsamples))
     each = rows.workers.map if size <= _TOGETHER else map
     bounds = list(each(bound, draws))
-    diameter = _squared_diameter(rows, kernel, weights > 0.0)
+    diameter = _bound_squared_diameter(rows, kernel, weights > 0.0)
     n_draws = n_subsamples * size
     margin = diameter * sqrt(log(1.0 / (1.0 - confidence)) / (2.0 * n_draws))
     return np.maximum(np.mean(bounds, axis=0) - margin, 0.0)
 
 
-def _squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
+def _bound_squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
     """Return a bound on ``‖φ(x) − φ(y)‖²`` over the rows that count."""
     if isinstance(kernel, Linear):  # distances are the same about any origin
         mean = rows.survey().mean
@@ -218,7 +205,7 @@ def _squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
     return (2.0 if kernel.nonnegative else 4.0) * largest
 
 
-def _gram(
+def _fill_gram(
     points: Block, kernel: Kernel, dtype: np.dtype[Any], workers: Workers
 ) -> Array:
     """Return ``k(X, X)`` of a few rows, in this thread."""
@@ -232,7 +219,7 @@ def _gram(
     return K
 
 
-def _centred(K: Array) -> Array:
+def _center_matrix(K: Array) -> Array:
     """Return ``HKH``, in place."""
     means = K.mean(axis=1).astype(np.float64)
     K -= means.astype(K.dtype)
@@ -240,23 +227,18 @@ def _centred(K: Array) -> Array:
     return K
 
 
-def _lanczos(matrix: Array, wanted: int) -> Array:
+def _largest_by_lanczos(matrix: Array, wanted: int) -> Array:
     """Return bounds on the largest eigenvalues of a large matrix, from above."""
     start = np.random.default_rng(0).standard_normal(len(matrix)).astype(matrix.dtype)
     try:
-        top = eigsh(
-            matrix,
-            wanted,
-            v0=start,
-            tol=_LANCZOS_TOLERANCE,
-            return_eigenvectors=False,
-        )
+        options = {"v0": start, "tol": _LANCZOS_TOLERANCE}
+        top = eigsh(matrix, wanted, return_eigenvectors=False, **options)
     except ArpackError:  # many equal eigenvalues
         return largest_eigenvalues(matrix, wanted)
     return np.asarray(top * (1.0 + _LANCZOS_TOLERANCE))
 
 
-def tails(matrix: Array, ks: Sequence[int]) -> Array:
+def sum_tails(matrix: Array, ks: Sequence[int]) -> Array:
     """Return the trace less the k − 1 largest eigenvalues, for each k."""
     size, trace = len(matrix), float(np.trace(matrix, dtype=np.float64))
     wanted = min(max(ks) - 1, size)
@@ -265,7 +247,7 @@ def tails(matrix: Array, ks: Sequence[int]) -> Array:
     elif size <= _DENSE or 4 * wanted > size:
         top = largest_eigenvalues(matrix, wanted)
     else:
-        top = _lanczos(matrix, wanted)
+        top = _largest_by_lanczos(matrix, wanted)
     largest = np.cumsum([0.0, *np.sort(top.astype(np.float64))[::-1]])
     rest = [trace - largest[min(k - 1, wanted)] if k <= size else 0.0 for k in ks]
     return np.maximum(rest, 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,26 +15,24 @@ from sketchmeans.data.rows import Block, Rows, as_rows, spans
 from sketchmeans.diagnostics.agreement import Agreement, agreement
 from sketchmeans.diagnostics.fitted import (
     Assigner,
-    Nearest,
+    NearestCenters,
     check_model,
     has_given_kernel,
 )
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import check_integer
-from sketchmeans.theory.base import Report
+from sketchmeans.theory.results import Result
 
-#: Bins of the margins, which lie between 0 and 1: many, as in feature spaces of many
-#: dimensions all distances are nearly the same.
-_BINS = 250
-#: Bins in which a row is as good as on a border.
-_BORDER_BINS = 5
-#: Rows whose mean the features are taken about, so that their squares keep digits.
+#: Bins of the margins between 0 and 1, and those of rows close to a border.  There are
+#: many, because all distances are nearly the same in spaces of many dimensions.
+_BINS, _BORDER_BINS = 250, 5
+#: Rows whose mean is subtracted from the features, so that their squares keep digits.
 _PROBE_ROWS = 64
 
 
 @dataclass(frozen=True, repr=False)
-class Features(Report):
+class Features(Result):
     """Means of the features: of all rows, and of each cluster.
 
     Attributes
@@ -62,25 +59,24 @@ class Features(Report):
         result[:, ~varies] = 0.0
         return result
 
-    def telling_all(self, size: int) -> Array:
-        """Return the features that differ most among the clusters, in their order.
+    @cached_property
+    def largest_difference(self) -> float:
+        """The largest absolute difference; 1 if there is none."""
+        return float(np.abs(self.differences).max()) or 1.0
 
-        By the largest difference of any cluster; at least one feature.
+    def rank_distinguishing(self, size: int, cluster: int | None = None) -> Array:
+        """Return up to `size` features that set a cluster apart, the strongest first.
+
+        Without a cluster: by the largest difference of any cluster.
         """
-        strength = np.abs(self.differences).max(axis=0)
-        order = np.argsort(-strength, kind="stable")[:size]
-        kept = order[strength[order] > 0.0]
-        return np.sort(kept if len(kept) else order[:1])
-
-    def telling(self, cluster: int, size: int) -> Array:
-        """Return the features that set a cluster apart most, the strongest first."""
-        strength = np.abs(self.differences[cluster])
+        rows = slice(None) if cluster is None else [cluster]
+        strength = np.abs(self.differences[rows]).max(axis=0)
         order = np.argsort(-strength, kind="stable")[:size]
         return np.asarray(order[strength[order] > 0.0])
 
 
 @dataclass(frozen=True, repr=False)
-class ClusterSummary(Report):
+class ClusterSummary(Result):
     """Sizes, costs, margins, features and typical rows of the clusters.
 
     Attributes
@@ -141,9 +137,8 @@ class ClusterSummary(Report):
         size = -(-used // width)
         padded = np.zeros(size * width, dtype=np.int64)
         padded[:used] = counts[:used]
-        return padded.reshape(size, width).sum(axis=1), (
-            np.arange(size + 1) * (width / _BINS)
-        )
+        edges = np.arange(size + 1) * (width / _BINS)
+        return padded.reshape(size, width).sum(axis=1), edges
 
     @property
     def n_clusters(self) -> int:
@@ -159,8 +154,8 @@ class ClusterSummary(Report):
             return numbers, None
         return numbers, self.exemplars[start : start + len(numbers)]
 
-    def of_table(self, source: PreparedSource) -> ClusterSummary:
-        """Return the same in the units and row numbers of the table before it."""
+    def in_units_of(self, source: PreparedSource) -> ClusterSummary:
+        """Return the summary in the units and row numbers of the unprepared table."""
         prepared, features = source.preparation, self.features
         assert features is not None  # no kernel matrix is prepared
         numbers = source.numbers(self.exemplar_indices)
@@ -219,105 +214,86 @@ def cluster_summary(
         k = len(model.cluster_sizes_)
         counts = _Counts(k, n_exemplars, len(rows) if y is not None else 0)
         sums = None if has_given_kernel(model) else _FeatureSums(k, rows)
-        for span, nearest, part in _passed(model, rows, sums):
+        view = model._view(rows)
+        assign = Assigner(model, view)
+        edges = spans(len(rows), assign.space.height)
+
+        def read(span: tuple[int, int]) -> tuple[NearestCenters, Any]:
+            nearest = assign(view.block(*span), np.arange(*span))
+            if sums is None:
+                return nearest, None
+            return nearest, sums.sum_block(rows.block(*span), nearest.labels)
+
+        for span, found in zip(edges, workers.map(read, edges), strict=True):
+            nearest, block_sums = found
             counts.add(span[0], nearest)
             if sums is not None:
-                sums.add(*part)
-        numbers = counts.exemplars()
+                sums.add(*block_sums)
+        numbers = counts.find_exemplars()
         exemplars = None if sums is None else rows.take(numbers[numbers >= 0])
-    found = ClusterSummary(
+    summary = ClusterSummary(
         n_rows=len(rows),
         sizes=counts.sizes,
-        costs=counts.costs(),
-        margins=counts.mean_margins(),
+        costs=counts.average(counts.costs),
+        margins=counts.average(counts.margins) if k > 1 else None,
         margin_counts=counts.histogram if k > 1 else None,
         exemplar_indices=numbers,
         exemplars=exemplars,
-        features=None if sums is None else sums.finished(counts.sizes),
+        features=None if sums is None else sums.to_features(counts.sizes),
         agreement=None if y is None else agreement(y, counts.labels, k),
     )
-    return found.of_table(X) if isinstance(X, PreparedSource) else found
+    return summary.in_units_of(X) if isinstance(X, PreparedSource) else summary
 
 
-def _passed(
-    model: Any, rows: Rows, sums: _FeatureSums | None
-) -> Iterator[tuple[tuple[int, int], Nearest, Any]]:
-    """Yield every block's span, nearest centres, and sums of features."""
-    view = model._view(rows)
-    assign = Assigner(model, view)
-    edges = spans(len(rows), assign.space.height)
-
-    def look(span: tuple[int, int]) -> tuple[Nearest, Any]:
-        nearest = assign(view.block(*span), np.arange(*span))
-        if sums is None:
-            return nearest, None
-        return nearest, sums.of(rows.block(*span), nearest.labels)
-
-    for span, (nearest, part) in zip(edges, rows.workers.map(look, edges), strict=True):
-        yield span, nearest, part
-
-
-@dataclass
 class _Counts:
     """What adds up over blocks and needs no features."""
 
-    k: int
-    n_exemplars: int
-    n_labels: int
-
-    def __post_init__(self) -> None:
-        self.sizes = np.zeros(self.k, dtype=np.int64)
-        self.histogram = np.zeros((self.k, _BINS), dtype=np.int64)
-        self.labels = np.empty(self.n_labels, dtype=np.int32)
-        self._costs, self._margins = np.zeros(self.k), np.zeros(self.k)
+    def __init__(self, k: int, n_exemplars: int, n_labels: int) -> None:
+        self._k, self._n_exemplars = k, n_exemplars
+        self.sizes = np.zeros(k, dtype=np.int64)
+        self.histogram = np.zeros((k, _BINS), dtype=np.int64)
+        self.labels = np.empty(n_labels, dtype=np.int32)
+        self.costs, self.margins = np.zeros(k), np.zeros(k)
         # Cluster, squared distance and number of the rows nearest to each centre.
         self._best = np.empty(0, np.intp), np.empty(0), np.empty(0, np.intp)
 
-    def add(self, start: int, nearest: Nearest) -> None:
-        """Take in a block of rows."""
-        labels, margins = nearest.labels, nearest.margins
-        if self.n_labels:
+    def add(self, start: int, nearest: NearestCenters) -> None:
+        """Count a block of rows."""
+        labels, margins, k = nearest.labels, nearest.margins, self._k
+        if len(self.labels):
             self.labels[start : start + len(labels)] = labels
-        self.sizes += np.bincount(labels, minlength=self.k)
-        self._costs += np.bincount(labels, nearest.own, self.k)
-        self._margins += np.bincount(labels, margins, self.k)
+        self.sizes += np.bincount(labels, minlength=k)
+        self.costs += np.bincount(labels, nearest.own, k)
+        self.margins += np.bincount(labels, margins, k)
         bins = np.minimum((margins * _BINS).astype(np.intp), _BINS - 1)
-        flat = np.bincount(labels * np.intp(_BINS) + bins, minlength=self.k * _BINS)
-        self.histogram += flat.reshape(self.k, _BINS)
-        clusters, distances, numbers = self._best
-        self._best = self._nearest_few(
-            np.concatenate([clusters, labels]),
-            np.concatenate([distances, nearest.own]),
-            np.concatenate([numbers, start + np.arange(len(labels))]),
+        flat = np.bincount(labels * np.intp(_BINS) + bins, minlength=k * _BINS)
+        self.histogram += flat.reshape(k, _BINS)
+        block = labels, nearest.own, start + np.arange(len(labels))
+        clusters, distances, numbers = (
+            np.concatenate(pair) for pair in zip(self._best, block, strict=True)
         )
-
-    def _nearest_few(
-        self, clusters: Array, distances: Array, numbers: Array
-    ) -> tuple[Array, Array, Array]:
         order = np.lexsort((numbers, distances, clusters))
-        first = np.searchsorted(clusters[order], np.arange(self.k))
-        place = np.arange(len(order)) - first[clusters[order]]
-        kept = order[place < self.n_exemplars]
-        return clusters[kept], distances[kept], numbers[kept]
+        kept = order[_rank_in_group(clusters[order], k) < self._n_exemplars]
+        self._best = clusters[kept], distances[kept], numbers[kept]
 
-    def costs(self) -> Array:
-        return self._per_row(self._costs)
-
-    def mean_margins(self) -> Array | None:
-        return self._per_row(self._margins) if self.k > 1 else None
-
-    def _per_row(self, totals: Array) -> Array:
-        result = np.full(self.k, np.nan)
+    def average(self, totals: Array) -> Array:
+        """Return totals divided by the sizes of the clusters."""
+        result = np.full(self._k, np.nan)
         np.divide(totals, self.sizes, out=result, where=self.sizes > 0)
         return result
 
-    def exemplars(self) -> Array:
-        """Return the row numbers, in a row for each cluster."""
-        result = np.full((self.k, self.n_exemplars), -1, dtype=np.int64)
+    def find_exemplars(self) -> Array:
+        """Return the numbers of the rows nearest to each centre."""
+        result = np.full((self._k, self._n_exemplars), -1, dtype=np.int64)
         clusters, _, numbers = self._best
-        first = np.searchsorted(clusters, np.arange(self.k))
-        result[clusters, np.arange(len(clusters)) - first[clusters]] = numbers
+        result[clusters, _rank_in_group(clusters, self._k)] = numbers
         return result
+
+
+def _rank_in_group(sorted_groups: Array, n_groups: int) -> Array:
+    """Return the place of each element among the equal ones."""
+    first = np.searchsorted(sorted_groups, np.arange(n_groups))
+    return np.asarray(np.arange(len(sorted_groups)) - first[sorted_groups])
 
 
 class _FeatureSums:
@@ -330,12 +306,11 @@ class _FeatureSums:
         self._shift = np.zeros(d)
         if not rows.is_sparse:
             probe = np.linspace(0, len(rows) - 1, min(_PROBE_ROWS, len(rows)))
-            self._shift = np.asarray(rows.take(probe.astype(np.intp))).mean(
-                axis=0, dtype=np.float64
-            )
+            sample = np.asarray(rows.take(probe.astype(np.intp)))
+            self._shift = sample.mean(axis=0, dtype=np.float64)
 
-    def of(self, block: Block, labels: Array) -> tuple[Any, Array]:
-        """Return what a block adds; called in threads."""
+    def sum_block(self, block: Block, labels: Array) -> tuple[Any, Array]:
+        """Return the sums of a block; called in threads."""
         member = sparse.csc_array(
             (np.ones(len(labels)), labels, np.arange(len(labels) + 1)),
             shape=(self._k, len(labels)),
@@ -347,7 +322,7 @@ class _FeatureSums:
         return member @ centred, np.einsum("ij,ij->j", centred, centred)
 
     def add(self, sums: Any, squares: Array) -> None:
-        """Take in a block."""
+        """Add the sums of a block."""
         if sparse.issparse(sums):
             entries = sums.tocoo()
             entries.sum_duplicates()
@@ -356,12 +331,12 @@ class _FeatureSums:
             self._sums += sums
         self._squares += squares
 
-    def finished(self, sizes: Array) -> Features:
-        """Return the means."""
+    def to_features(self, sizes: Array) -> Features:
+        """Return means and deviations."""
         n = self._n_rows
         offset = self._sums.sum(axis=0) / n
         variance = self._squares / n - offset**2
-        # What rounding leaves of a constant is no deviation.
+        # The variance of a constant feature is nothing but rounding.
         noise = n * np.finfo(np.float64).eps * (self._squares / n)
         means = np.tile(offset, (self._k, 1))
         np.divide(self._sums, sizes[:, None], out=means, where=sizes[:, None] > 0)

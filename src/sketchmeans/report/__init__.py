@@ -1,5 +1,8 @@
 """Results as pictures, and as one HTML page that needs nothing but itself.
 
+Plots take the results of `sketchmeans.diagnostics`; they draw on the axes that they are
+given, or on those of a new figure, and return them.
+
 ``pip install sketchmeans[report]`` brings what this needs: matplotlib and jinja2.
 """
 
@@ -15,21 +18,23 @@ for _package in ("matplotlib", "jinja2"):
             name=_package,
         )
 
-from sketchmeans.report.path_plots import (  # noqa: E402 - after the check
-    plot_bandwidth_path,
-    plot_cost_path,
-    plot_k_path,
-    plot_landmark_path,
+from sketchmeans.report.drawing import (  # noqa: E402 - after the check
+    DARK,
+    LIGHT,
+    Theme,
 )
 from sketchmeans.report.plots import (  # noqa: E402
     plot_agreement,
+    plot_bandwidth_path,
+    plot_cost_path,
     plot_features,
+    plot_k_path,
+    plot_landmark_path,
     plot_map,
     plot_margins,
     plot_residual,
     plot_sizes,
 )
-from sketchmeans.report.themes import DARK, LIGHT, Theme  # noqa: E402
 from sketchmeans.report.write import Report, write_report  # noqa: E402
 
 __all__ = [

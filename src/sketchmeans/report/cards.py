@@ -7,37 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from sketchmeans.diagnostics import ClusterSummary
-from sketchmeans.numerics.linalg import Array
-from sketchmeans.report import words
-from sketchmeans.report.figures import image_strip
-from sketchmeans.report.tables import Download, csv_download
-from sketchmeans.report.themes import GLYPHS, LIGHT, shape_number
-from sketchmeans.theory.base import shown
+from sketchmeans.kernels import toarray
+from sketchmeans.report.drawing import GLYPHS, LIGHT, choose_shape
+from sketchmeans.report.figures import Download, draw_image_strip, make_csv
+from sketchmeans.report.words import format_count, format_share
+from sketchmeans.theory.results import format_value
 
 #: Features of a card, typical rows in its table, and features in the download.
-_MOST_FEATURES, _MOST_COLUMNS, _MOST_TELLING = 6, 2, 20
+_MOST_FEATURES, _MOST_ROWS, _MOST_DOWNLOADED = 6, 2, 20
 #: Values of typical rows that are worth a download.
 _MOST_VALUES = 200_000
 
 
 @dataclass(frozen=True)
 class FeatureLine:
-    """One feature of a cluster.
+    """One feature of a cluster, ready to be shown.
 
-    Attributes
-    ----------
-    name : str
-    difference : str
-        In standard deviations.
-    width : float
-        Of the bar, in percent of half its room.
-    above : bool
-    mean, overall : str
-    values : list of str
-        Of the typical rows.
+    The difference is in standard deviations, the width of its bar in percent of half
+    the track; values are those of the typical rows.
     """
 
     name: str
@@ -51,20 +40,10 @@ class FeatureLine:
 
 @dataclass(frozen=True)
 class Card:
-    """One cluster.
+    """One cluster, ready to be shown.
 
-    Attributes
-    ----------
-    number : int
-    color : int
-        Number of its colour.
-    glyph : str
-    rows, share, cost, margin, classes : str
-    numbers : list of str
-        Typical rows.
-    lines : list of FeatureLine
-    strip, mean : str or None
-        Images of the typical rows and of the mean, in links.
+    The color is an index, numbers are those of typical rows; strip and mean are images
+    of the typical rows and of the mean, in links.
     """
 
     number: int
@@ -81,195 +60,149 @@ class Card:
     mean: str | None = None
 
 
-def cluster_cards(
+def make_cards(
     summary: ClusterSummary,
     names: Sequence[str],
     image_shape: tuple[int, ...] | None,
 ) -> list[Card]:
-    """Return a card for each cluster, the largest first."""
-    bounds = _value_range(summary) if image_shape is not None else (0.0, 1.0)
-    strongest = 1.0
-    if summary.features is not None:
-        strongest = float(np.abs(summary.features.differences).max()) or 1.0
-    cards = []
-    for cluster in np.argsort(-summary.sizes, kind="stable").tolist():
-        size = int(summary.sizes[cluster])
-        numbers, rows = summary.exemplars_of(cluster)
-        strip = mean = None
-        lines: list[FeatureLine] = []
-        if image_shape is not None and summary.features is not None and size:
-            strip = image_strip(_dense(rows), image_shape, bounds)
-            own = summary.features.cluster_means[cluster : cluster + 1]
-            mean = image_strip(own, image_shape, bounds)
-        elif summary.features is not None and size:
-            lines = _feature_lines(summary, cluster, rows, names, strongest)
-        cards.append(
-            Card(
-                number=cluster,
-                color=cluster % len(LIGHT.palette),
-                glyph=GLYPHS[shape_number(cluster)],
-                rows=words.plural(size, "row"),
-                share=words.percent(size / summary.n_rows),
-                cost=shown(float(summary.costs[cluster])) if size else "",
-                margin=_margin(summary, cluster),
-                classes=_classes(summary, cluster),
-                numbers=[f"{number:,}" for number in numbers.tolist()],
-                lines=lines,
-                strip=strip,
-                mean=mean,
-            )
-        )
-    return cards
+    """Return one card per cluster, the largest first."""
+    exemplars: Any = summary.exemplars
+    bounds = None
+    if image_shape is not None:
+        bounds = float(exemplars.min()), float(exemplars.max())
+    order = np.argsort(-summary.sizes, kind="stable").tolist()
+    return [_make_card(summary, j, names, image_shape, bounds) for j in order]
 
 
-def _margin(summary: ClusterSummary, cluster: int) -> str:
-    if summary.margins is None or not summary.sizes[cluster]:
-        return ""
-    return f"{summary.margins[cluster]:.2f}"
+def _make_card(
+    summary: ClusterSummary,
+    cluster: int,
+    names: Sequence[str],
+    image_shape: tuple[int, ...] | None,
+    bounds: tuple[float, float] | None,
+) -> Card:
+    size, features = int(summary.sizes[cluster]), summary.features
+    numbers, rows = summary.exemplars_of(cluster)
+    cost = margin = ""
+    strip = mean = None
+    lines: list[FeatureLine] = []
+    if size:
+        cost = format_value(float(summary.costs[cluster]))
+        margin = "" if summary.margins is None else f"{summary.margins[cluster]:.2f}"
+    if size and features is not None and image_shape and bounds:
+        strip = draw_image_strip(toarray(rows), image_shape, bounds)
+        mean = draw_image_strip(features.cluster_means[[cluster]], image_shape, bounds)
+    elif size and features is not None:
+        lines = _make_lines(summary, cluster, rows, names)
+    return Card(
+        number=cluster,
+        color=cluster % len(LIGHT.palette),
+        glyph=GLYPHS[choose_shape(cluster)],
+        rows=format_count(size, "row"),
+        share=format_share(size / summary.n_rows),
+        cost=cost,
+        margin=margin,
+        classes=_name_classes(summary, cluster),
+        numbers=[f"{number:,}" for number in numbers.tolist()],
+        lines=lines,
+        strip=strip,
+        mean=mean,
+    )
 
 
-def _classes(summary: ClusterSummary, cluster: int) -> str:
+def _name_classes(summary: ClusterSummary, cluster: int) -> str:
     """Return the classes that make up most of a cluster."""
     if summary.agreement is None or not summary.sizes[cluster]:
         return ""
     counts = summary.agreement.counts[:, cluster]
-    order = np.argsort(-counts, kind="stable")[:3].tolist()
+    shares = counts / counts.sum()
     parts = [
-        f"{summary.agreement.classes[i]} ({words.percent(counts[i] / counts.sum())})"
-        for i in order
+        f"{summary.agreement.classes[i]} ({format_share(shares[i])})"
+        for i in np.argsort(-counts, kind="stable")[:3].tolist()
         if counts[i] >= 0.05 * counts.sum()
     ]
     return ", ".join(parts) or "very many"
 
 
-def _feature_lines(
-    summary: ClusterSummary,
-    cluster: int,
-    rows: Any,
-    names: Sequence[str],
-    strongest: float,
+def _make_lines(
+    summary: ClusterSummary, cluster: int, rows: Any, names: Sequence[str]
 ) -> list[FeatureLine]:
     features = summary.features
     assert features is not None
-    telling = features.telling(cluster, _MOST_FEATURES)
-    if not len(telling):  # no feature sets it apart: its first ones, then
-        telling = np.arange(min(_MOST_FEATURES, len(features.mean)))
-    values = _dense(rows[:_MOST_COLUMNS][:, telling])
-    differences = features.differences[cluster]
-    return [
-        FeatureLine(
-            name=names[j],
-            difference=f"{differences[j]:+.2f}".replace("-", "−"),
-            width=round(100.0 * min(abs(float(differences[j])) / strongest, 1.0), 1),
-            above=bool(differences[j] >= 0.0),
-            mean=_short(features.cluster_means[cluster, j], features.deviation[j]),
-            overall=_short(features.mean[j], features.deviation[j]),
-            values=[_short(v, features.deviation[j]) for v in values[:, i].tolist()],
+    chosen = features.rank_distinguishing(_MOST_FEATURES, cluster)
+    if not len(chosen):  # no feature sets it apart: the first ones, then
+        chosen = np.arange(min(_MOST_FEATURES, len(features.mean)))
+    values = toarray(rows[:_MOST_ROWS][:, chosen])
+    differences, largest = features.differences[cluster], features.largest_difference
+    lines = []
+    for j, column in zip(chosen.tolist(), values.T, strict=True):
+        deviation = features.deviation[j]
+        mean, overall, *own = (
+            _shorten_value(value, deviation)
+            for value in (features.cluster_means[cluster, j], features.mean[j], *column)
         )
-        for i, j in enumerate(telling.tolist())
-    ]
+        lines.append(
+            FeatureLine(
+                name=names[j],
+                difference=f"{differences[j]:+.2f}".replace("-", "−"),
+                width=round(100.0 * abs(float(differences[j])) / largest, 1),
+                above=bool(differences[j] >= 0.0),
+                mean=mean,
+                overall=overall,
+                values=own,
+            )
+        )
+    return lines
 
 
-def _short(value: float, deviation: float) -> str:
-    """Return a value in three digits; 0 where it is nothing beside the deviation."""
+def _shorten_value(value: float, deviation: float) -> str:
+    """Return a value in three digits; 0 where it is tiny beside the deviation."""
     value = 0.0 if abs(value) < 1e-6 * deviation else float(value)
-    size = abs(value)
-    plain = f"{value:,.0f}" if 1e3 <= size < 1e7 else f"{value:.3g}"
-    return plain.replace("-", "−")
+    text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.3g}"
+    return text.replace("-", "−")
 
 
-def _dense(rows: Any) -> Array:
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
-
-
-def _value_range(summary: ClusterSummary) -> tuple[float, float]:
-    """Return the least and the largest value of all typical rows."""
-    rows: Any = summary.exemplars
-    return float(rows.min()), float(rows.max())
-
-
-def cluster_downloads(
+def make_downloads(
     summary: ClusterSummary, cards: Sequence[Card], names: Sequence[str]
 ) -> list[tuple[str, Download]]:
-    """Return what can be downloaded about the clusters, with its words."""
+    """Return the files about the clusters, each with the text of its link."""
     header = ["cluster", "rows", "share", "cost", "margin", "typical rows"]
-    header += ["classes"] if summary.agreement is not None else []
-    downloads = [
-        (
-            "All clusters",
-            csv_download(
-                "clusters.csv",
-                header,
-                (_cluster_record(summary, card) for card in cards),
-            ),
-        )
-    ]
+    records = [_make_record(summary, card) for card in cards]
+    if summary.agreement is not None:
+        header.append("classes")
+        both = zip(records, cards, strict=True)
+        records = [[*record, card.classes] for record, card in both]
+    downloads = [("All clusters", make_csv("clusters.csv", header, records))]
     features = summary.features
     if features is None:
         return downloads
-    downloads.append(
-        (
-            "Features that set them apart",
-            csv_download(
-                "telling_features.csv",
-                ["cluster", "feature", "difference", "mean", "mean of all rows"],
-                _telling_records(summary, names),
-            ),
-        )
-    )
-    if summary.exemplars is not None and (
-        summary.exemplars.shape[0] * len(names) <= _MOST_VALUES
-    ):
+    records = []
+    for cluster, means in enumerate(features.cluster_means):
+        for j in features.rank_distinguishing(_MOST_DOWNLOADED, cluster).tolist():
+            difference = features.differences[cluster, j]
+            records.append([cluster, names[j], difference, means[j], features.mean[j]])
+    header = ["cluster", "feature", "difference", "mean", "mean of all rows"]
+    table = make_csv("distinguishing_features.csv", header, records)
+    downloads.append(("Features that set them apart", table))
+    exemplars = summary.exemplars
+    if exemplars is not None and exemplars.shape[0] * len(names) <= _MOST_VALUES:
         clusters, places = np.nonzero(summary.exemplar_indices >= 0)
         numbers = summary.exemplar_indices[clusters, places]
-        downloads.append(
-            (
-                "Typical rows",
-                csv_download(
-                    "typical_rows.csv",
-                    ["cluster", "row", *names],
-                    (
-                        [cluster, number, *row]
-                        for cluster, number, row in zip(
-                            clusters.tolist(),
-                            numbers.tolist(),
-                            _dense(summary.exemplars).tolist(),
-                            strict=True,
-                        )
-                    ),
-                ),
-            )
-        )
+        rows = zip(clusters, numbers, toarray(exemplars).tolist(), strict=True)
+        records = [[cluster, number, *row] for cluster, number, row in rows]
+        table = make_csv("typical_rows.csv", ["cluster", "row", *names], records)
+        downloads.append(("Typical rows", table))
     return downloads
 
 
-def _cluster_record(summary: ClusterSummary, card: Card) -> list[Any]:
+def _make_record(summary: ClusterSummary, card: Card) -> list[Any]:
     j = card.number
-    margin = "" if summary.margins is None else float(summary.margins[j])
     numbers, _ = summary.exemplars_of(j)
-    record = [
+    return [
         j,
         int(summary.sizes[j]),
         float(summary.sizes[j] / summary.n_rows),
         float(summary.costs[j]),
-        margin,
+        "" if summary.margins is None else float(summary.margins[j]),
         " ".join(str(number) for number in numbers.tolist()),
-    ]
-    return record if summary.agreement is None else [*record, card.classes]
-
-
-def _telling_records(summary: ClusterSummary, names: Sequence[str]) -> list[list[Any]]:
-    features = summary.features
-    assert features is not None
-    differences = features.differences
-    return [
-        [
-            cluster,
-            names[j],
-            float(differences[cluster, j]),
-            float(features.cluster_means[cluster, j]),
-            float(features.mean[j]),
-        ]
-        for cluster in range(summary.n_clusters)
-        for j in features.telling(cluster, _MOST_TELLING).tolist()
     ]

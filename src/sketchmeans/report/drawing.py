@@ -1,8 +1,10 @@
-"""What the pictures share: axes in the colours of a theme, lines, bars, heat maps."""
+"""Themes, and what the plots share: axes, lines, histograms, heat maps."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,16 +13,84 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from sketchmeans.numerics.escape import one_line
-from sketchmeans.report.themes import LIGHT, Theme
 
-#: Longest name of a feature or a class.
+#: Shapes of the points, and the same shapes in text: clusters beyond the number of
+#: colours differ in shape.
+MARKERS, GLYPHS = ("o", "^", "s", "D", "v", "P"), ("●", "▲", "■", "◆", "▼", "✚")
+#: Longest name of a feature or a class in a heat map.
 _NAME_LENGTH = 18
-#: Inches that a number in a heat map takes.
-_ROOM = 0.38
+#: Inches that a number in a heat map needs.
+_NUMBER_WIDTH = 0.38
 
 
-def prepared(ax: Axes | None, theme: Theme) -> Axes:
-    """Return axes in the colours of a theme; new ones where none are given."""
+@dataclass(frozen=True)
+class Theme:
+    """Colours that go together.
+
+    Attributes
+    ----------
+    ink, muted, line, surface : str
+        Text, lesser text, grid lines, background.
+    accent : str
+        Bars and lines that stand for no cluster.
+    warm : str
+        What asks for attention.
+    palette : tuple of str
+        Colours of the clusters, repeated; they can be told apart by people who do not
+        tell red from green (after Okabe and Ito).
+    low, middle, high : str
+        A scale from below to above the mean.
+    """
+
+    ink: str
+    muted: str
+    line: str
+    surface: str
+    accent: str
+    warm: str
+    palette: tuple[str, ...]
+    low: str
+    middle: str
+    high: str
+
+    def color(self, cluster: int) -> str:
+        """Return the colour of a cluster."""
+        return self.palette[cluster % len(self.palette)]
+
+
+# fmt: off
+LIGHT = Theme(
+    ink="#1c2430", muted="#5b6676", line="#dfe4ea", surface="#ffffff",
+    accent="#2f6f9f", warm="#c4520a",
+    palette=("#0072b2", "#d55e00", "#009e73", "#b8589a",
+             "#e69f00", "#56b4e9", "#6b7280", "#8c7a00"),
+    low="#2166ac", middle="#f6f7f8", high="#c4520a",
+)
+DARK = Theme(
+    ink="#e8ecf1", muted="#a3adba", line="#343c47", surface="#1b2027",
+    accent="#6fb3e0", warm="#f0853d",
+    palette=("#4fa3dd", "#f0853d", "#2fc49a", "#e39ac3",
+             "#f2b63c", "#9bd7f7", "#9ca3af", "#d9c94a"),
+    low="#5fa8e6", middle="#262d36", high="#f0853d",
+)
+# fmt: on
+
+
+def darken(svg: str) -> str:
+    """Return an SVG that was drawn in `LIGHT` with the colours of `DARK`."""
+    named = [name for name in vars(LIGHT) if name != "palette"]
+    swaps = {getattr(LIGHT, name): getattr(DARK, name) for name in named}
+    swaps |= dict(zip(LIGHT.palette, DARK.palette, strict=True))
+    return re.sub("|".join(swaps), lambda found: swaps[found[0]], svg)
+
+
+def choose_shape(cluster: int) -> int:
+    """Return the index of a cluster's shape in `MARKERS` and `GLYPHS`."""
+    return cluster // len(LIGHT.palette) % len(MARKERS)
+
+
+def prepare_axes(ax: Axes | None, theme: Theme) -> Axes:
+    """Return axes in the colours of a theme; new ones if none are given."""
     if ax is None:
         from matplotlib import pyplot as plt
 
@@ -48,27 +118,20 @@ def draw_line(ax: Axes, x: Any, y: Any, theme: Theme) -> None:
 
 def draw_histogram(ax: Axes, counts: Any, edges: Any, theme: Theme) -> None:
     """Draw bars between edges."""
-    ax.bar(
-        edges[:-1],
-        counts,
-        width=np.diff(edges),
-        align="edge",
-        color=theme.accent,
-        edgecolor=theme.surface,
-        linewidth=0.6,
-    )
-    count_axis(ax)
+    style: Any = {"color": theme.accent, "edgecolor": theme.surface, "linewidth": 0.6}
+    ax.bar(edges[:-1], counts, width=np.diff(edges), align="edge", **style)
+    use_count_axis(ax)
     ax.xaxis.set_major_locator(MaxNLocator(6))
 
 
-def count_axis(ax: Axes) -> None:
-    """Let the vertical axis count: whole numbers, thousands apart."""
+def use_count_axis(ax: Axes) -> None:
+    """Use whole numbers on the vertical axis, with thousands separated."""
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-def mark(ax: Axes, x: float, text: str, theme: Theme) -> None:
-    """Draw a line across at x, with a text above it."""
+def mark_value(ax: Axes, x: float, text: str, theme: Theme) -> None:
+    """Draw a vertical line at x, with a text above it."""
     ax.axvline(x, color=theme.warm, linewidth=1.2, linestyle=(0, (4, 3)))
     ax.annotate(
         text,
@@ -82,8 +145,8 @@ def mark(ax: Axes, x: float, text: str, theme: Theme) -> None:
     )
 
 
-def log_axis(ax: Axes, values: Any) -> None:
-    """Use a logarithmic axis with plain numbers at the values there are."""
+def use_log_axis(ax: Axes, values: Any) -> None:
+    """Use a logarithmic axis with plain numbers at the given values."""
     values = np.asarray(values, dtype=np.float64)
     if len(np.unique(values)) == 1:  # one value has no range of its own
         ax.set_xlim(values[0] / 2.0, values[0] * 2.0)
@@ -102,38 +165,32 @@ def draw_heat(
     *,
     one_sided: bool = False,
 ) -> None:
-    """Draw a table of numbers in colours, with the numbers where there is room."""
-    columns = [_shortened(one_line(name)) for name in columns]
-    ends = (
-        [theme.middle, theme.accent]
-        if one_sided
-        else [theme.low, theme.middle, theme.high]
-    )
+    """Draw a table of numbers in colours, with the numbers where they fit."""
+    columns = [shorten(one_line(name), _NAME_LENGTH) for name in columns]
+    ends = [theme.low, theme.middle, theme.high]
+    if one_sided:
+        ends = [theme.middle, theme.accent]
     largest = float(np.abs(values).max(initial=0.0)) or 1.0
-    ax.imshow(
-        values,
-        cmap=LinearSegmentedColormap.from_list("means", ends),
-        vmin=0.0 if one_sided else -largest,
-        vmax=largest,
-        aspect="auto",
-    )
-    inches = ax.bbox.width / ax.figure.dpi
-    room = inches / max(len(columns), 1)
-    if room > _ROOM and len(rows) <= 24:
+    colors = LinearSegmentedColormap.from_list("means", ends)
+    least = 0.0 if one_sided else -largest
+    ax.imshow(values, cmap=colors, vmin=least, vmax=largest, aspect="auto")
+    width = ax.bbox.width / ax.figure.dpi / max(len(columns), 1)
+    if width > _NUMBER_WIDTH and len(rows) <= 24:
         for i, j in np.ndindex(*values.shape):
             number = values[i, j]
-            text = f"{number:.0%}" if one_sided else _signed(number)
+            text = f"{number:.0%}" if one_sided else _format_signed(number)
             strong = abs(number) > 0.55 * largest
             color = theme.surface if strong else theme.ink
             if not one_sided or number >= 0.005:
                 ax.text(j, i, text, ha="center", va="center", color=color, fontsize=7.5)
     ax.set_yticks(range(len(rows)), rows, fontsize=9 if len(rows) <= 16 else 6)
+    is_long = max(map(len, columns), default=0) > 3
     ax.set_xticks(
         range(len(columns)),
         columns,
         parse_math=False,  # a dollar is a dollar
-        rotation=40 if max(map(len, columns), default=0) > 3 else 0,
-        ha="right" if max(map(len, columns), default=0) > 3 else "center",
+        rotation=40 if is_long else 0,
+        ha="right" if is_long else "center",
         rotation_mode="anchor",
         fontsize=8.5,
     )
@@ -142,10 +199,11 @@ def draw_heat(
     ax.tick_params(length=0)
 
 
-def _signed(number: float) -> str:
+def _format_signed(number: float) -> str:
     text = f"{number:+.1f}".replace("-", "−")
     return "0" if text in ("+0.0", "−0.0") else text
 
 
-def _shortened(name: str) -> str:
-    return name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
+def shorten(text: str, length: int) -> str:
+    """Return a text of at most this length, with an ellipsis if it was longer."""
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,4 +1,4 @@
-"""All figures of a report, each with its caption, its words and its numbers."""
+"""The figures of a report, each with its caption, its alternative text and numbers."""
 
 from __future__ import annotations
 
@@ -7,67 +7,49 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
 from sketchmeans.report import words
-from sketchmeans.report.figures import Picture, picture
-from sketchmeans.report.path_plots import (
-    plot_bandwidth_path,
-    plot_cost_path,
-    plot_k_path,
-    plot_landmark_path,
-)
+from sketchmeans.report.figures import Picture, make_csv, make_picture
 from sketchmeans.report.plots import (
     MOST_BARS,
-    MOST_COLUMNS,
+    choose_columns,
     plot_agreement,
+    plot_bandwidth_path,
+    plot_cost_path,
     plot_features,
+    plot_k_path,
+    plot_landmark_path,
     plot_map,
     plot_margins,
     plot_residual,
     plot_sizes,
 )
-from sketchmeans.report.tables import csv_download
-from sketchmeans.report.themes import Theme
-from sketchmeans.theory.base import shown
-
-Draw = Any
+from sketchmeans.report.words import format_count, format_share
+from sketchmeans.theory.results import format_value
 
 
-def _on_axes(plot: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return a plot function of axes and theme alone."""
-
-    def draw(ax: Axes, theme: Theme) -> None:
-        plot(*args, ax=ax, theme=theme, **kwargs)
-
-    return draw
-
-
-def map_picture(row_map: RowMap, n_rows: int) -> Picture:
-    """Return the map of a sample, out of so many rows."""
-    n, total = len(row_map.indices), float(row_map.shares.sum())
-    rows = words.plural(n, "row")
+def picture_map(row_map: RowMap, n_rows: int) -> Picture:
+    """Return the map of a sample out of `n_rows` rows."""
+    n = len(row_map.indices)
+    rows = format_count(n, "row")
     which = f"All {rows}" if n == n_rows else f"{rows} drawn at random"
     where = "along the two directions in which the rows differ most."
     if not row_map.shares[1] > 0.0:
         where = "along the one direction in which the rows differ, scattered across it."
     marks = row_map.landmarks
     marked = "" if marks is None else f" Rings are the {len(marks):,} landmarks."
+    share = format_share(float(row_map.shares.sum()))
+    clusters = format_count(len(row_map.centers), "cluster")
     places = np.column_stack([row_map.indices, row_map.labels, row_map.points])
-    return picture(
-        _on_axes(plot_map, row_map),
-        title="Map of the rows",
-        caption=(
-            f"{which}, each at its place {where} Colour and shape tell the cluster, "
-            f"numbers name it.{marked} The map shows {words.percent(total)} of the "
-            "variance: clusters that overlap here may be apart in other directions."
-        ),
-        alt=(
-            f"Scatter plot of {rows} in two dimensions, coloured by "
-            f"{words.plural(len(row_map.centers), 'cluster')}."
-        ),
-        table=csv_download(
+    return make_picture(
+        partial(plot_map, row_map),
+        "Map of the rows",
+        f"{which}, each at its place {where} Colour and shape show the cluster, "
+        f"numbers name it.{marked} The map shows {share} of the variance: clusters "
+        "that overlap here may be apart in other directions.",
+        f"Scatter plot of {rows} in two dimensions, coloured by {clusters}.",
+        make_csv(
             "map.csv",
             ["row", "cluster", "first axis", "second axis"],
             ([int(i), int(j), x, y] for i, j, x, y in places.tolist()),
@@ -77,38 +59,30 @@ def map_picture(row_map: RowMap, n_rows: int) -> Picture:
     )
 
 
-def sizes_picture(summary: ClusterSummary) -> Picture:
+def picture_sizes(summary: ClusterSummary) -> Picture:
     """Return the sizes of the clusters."""
     sizes = summary.sizes
-    return picture(
-        _on_axes(plot_sizes, summary),
-        title="Sizes",
-        caption=(
-            f"Rows of each cluster, from {sizes.max():,} down to {sizes.min():,}. The "
-            "dashed line is the mean."
-        ),
-        alt=(
-            f"Bar chart of the sizes of {words.plural(len(sizes), 'cluster')}: the "
-            f"largest has {words.plural(int(sizes.max()), 'row')}, the smallest "
-            f"{sizes.min():,}."
-        ),
-        table=csv_download("sizes.csv", ["cluster", "rows"], enumerate(sizes.tolist())),
+    return make_picture(
+        partial(plot_sizes, summary),
+        "Sizes",
+        f"Rows of each cluster, from {sizes.max():,} down to {sizes.min():,}. The "
+        "dashed line is the mean.",
+        f"Bar chart of the sizes of {format_count(len(sizes), 'cluster')}: the largest "
+        f"has {format_count(int(sizes.max()), 'row')}, the smallest {sizes.min():,}.",
+        make_csv("sizes.csv", ["cluster", "rows"], enumerate(sizes.tolist())),
     )
 
 
-def margin_picture(summary: ClusterSummary) -> Picture:
-    """Return the margins."""
+def picture_margins(summary: ClusterSummary) -> Picture:
+    """Return the histogram of the margins."""
     counts, edges = summary.margin_histogram()
-    share = words.percent(summary.border_share or 0.0)
-    return picture(
-        _on_axes(plot_margins, summary),
-        title="How clearly rows belong",
-        caption=words.margin_words(summary),
-        alt=(
-            f"Histogram of margins between 0 and {edges[-1]:.2g}: {share} are below "
-            "0.02."
-        ),
-        table=csv_download(
+    share = format_share(summary.border_share or 0.0)
+    return make_picture(
+        partial(plot_margins, summary),
+        "How clearly rows belong",
+        words.describe_margins(summary),
+        f"Histogram of margins between 0 and {edges[-1]:.2g}: {share} are below 0.02.",
+        make_csv(
             "margins.csv",
             ["margin from", "to", "rows"],
             zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True),
@@ -116,70 +90,59 @@ def margin_picture(summary: ClusterSummary) -> Picture:
     )
 
 
-def feature_picture(summary: ClusterSummary, names: Sequence[str]) -> Picture:
+def picture_features(summary: ClusterSummary, names: Sequence[str]) -> Picture:
     """Return the heat map of the features' means."""
     assert summary.features is not None
     differences = summary.features.differences
-    columns = summary.features.telling_all(MOST_COLUMNS).tolist()
-    shown_clusters = min(len(differences), MOST_BARS)
-    all_features = len(columns) == differences.shape[1]
-    which = "all features" if all_features else f"the {len(columns)} that differ most"
-    return picture(
-        _on_axes(plot_features, summary, feature_names=names),
-        title="What sets clusters apart",
-        caption=(
-            "By how many standard deviations the mean of a cluster lies above or "
-            f"below that of all rows, for {which}. Orange is above, blue below."
-        ),
-        alt=(
-            f"Heat map of {words.plural(shown_clusters, 'cluster')} by "
-            f"{words.plural(len(columns), 'feature')}: standardised differences of "
-            "means."
-        ),
-        table=csv_download(
+    columns = choose_columns(summary).tolist()
+    n_clusters = min(len(differences), MOST_BARS)
+    every = len(columns) == differences.shape[1]
+    which = "all features" if every else f"the {len(columns)} that differ most"
+    return make_picture(
+        partial(plot_features, summary, feature_names=names),
+        "What sets clusters apart",
+        "By how many standard deviations the mean of a cluster lies above or below "
+        f"that of all rows, for {which}. Orange is above, blue below.",
+        f"Heat map of {format_count(n_clusters, 'cluster')} by "
+        f"{format_count(len(columns), 'feature')}: standardised differences of means.",
+        make_csv(
             "features.csv",
             ["cluster", *(names[j] for j in columns)],
             ([i, *row[columns].tolist()] for i, row in enumerate(differences)),
         ),
-        height=min(1.7 + 0.3 * shown_clusters, 7.0),
+        height=_choose_height(n_clusters),
         wide=True,
     )
 
 
-def cost_picture(model: Any) -> Picture | None:
-    """Return the cost over passes, if the model has it."""
+def picture_cost(model: Any) -> Picture | None:
+    """Return the cost over iterations, if the model has it."""
     costs = getattr(model, "cost_path_", None)
     if costs is None or not len(costs):
         return None
     costs = np.asarray(costs, dtype=np.float64)
-    end = "It settled" if model.converged_ else "It had not settled"
-    return picture(
-        _on_axes(plot_cost_path, costs),
-        title="Cost over passes",
-        caption=(
-            f"{end} after {words.plural(len(costs), 'pass')} over all rows. Passes "
-            "over samples, which come before, are not shown."
-        ),
-        alt=(
-            f"Line chart: the cost goes from {shown(float(costs[0]))} to "
-            f"{shown(float(costs[-1]))}."
-        ),
-        table=csv_download(
-            "cost.csv", ["pass", "cost"], enumerate(costs.tolist(), start=1)
-        ),
+    end = "It converged" if model.converged_ else "It had not converged"
+    first, last = format_value(float(costs[0])), format_value(float(costs[-1]))
+    return make_picture(
+        partial(plot_cost_path, costs),
+        "Cost over iterations",
+        f"{end} after {format_count(len(costs), 'iteration')} over all rows. Earlier "
+        "iterations over samples are not shown.",
+        f"Line chart: the cost goes from {first} to {last}.",
+        make_csv("cost.csv", ["iteration", "cost"], enumerate(costs.tolist(), 1)),
     )
 
 
-def residual_picture(row_map: RowMap, n_landmarks: int) -> Picture:
+def picture_residual(row_map: RowMap, n_landmarks: int) -> Picture:
     """Return what the landmarks leave out of the rows of a sample."""
     assert row_map.residuals is not None
-    share = words.percent(float(row_map.residuals.mean()))
-    return picture(
-        _on_axes(plot_residual, row_map),
-        title="What the landmarks leave out",
-        caption=words.residual_words(row_map, n_landmarks),
-        alt=f"Histogram of the share of each row left out: {share} on average.",
-        table=csv_download(
+    share = format_share(float(row_map.residuals.mean()))
+    return make_picture(
+        partial(plot_residual, row_map),
+        "What the landmarks leave out",
+        words.describe_residual(row_map, n_landmarks),
+        f"Histogram of the share of each row left out: {share} on average.",
+        make_csv(
             "residual.csv",
             ["row", "share left out"],
             zip(row_map.indices.tolist(), row_map.residuals.tolist(), strict=True),
@@ -187,19 +150,17 @@ def residual_picture(row_map: RowMap, n_landmarks: int) -> Picture:
     )
 
 
-def landmark_picture(path: Any) -> Picture:
-    """Return how the number of landmarks was found."""
+def picture_landmarks(path: Any) -> Picture:
+    """Return how the number of landmarks was chosen."""
     columns = path.n_landmarks, path.residual_trace, path.cost, path.gain
-    return picture(
-        _on_axes(plot_landmark_path, path),
-        title="How many landmarks",
-        caption=(
-            "Sets of landmarks grew until twice as many would have lowered the cost by "
-            f"less than 0.5%: {path.chosen:,} were taken. Estimated on a sample."
-        ),
-        alt=f"Line chart of the residual over the number of landmarks; {path.chosen:,} "
+    return make_picture(
+        partial(plot_landmark_path, path),
+        "How many landmarks",
+        "Landmarks were added until twice as many would have lowered the cost by less "
+        f"than 0.5%: {path.chosen:,} were taken. Estimated on a sample.",
+        f"Line chart of the residual over the number of landmarks; {path.chosen:,} "
         "were chosen.",
-        table=csv_download(
+        make_csv(
             "landmarks.csv",
             ["landmarks", "residual", "cost", "gain"],
             zip(*(np.asarray(c).tolist() for c in columns), strict=True),
@@ -207,83 +168,76 @@ def landmark_picture(path: Any) -> Picture:
     )
 
 
-def agreement_picture(found: Agreement) -> Picture:
+def picture_agreement(found: Agreement) -> Picture:
     """Return classes against clusters."""
-    shown_clusters = min(found.counts.shape[1], MOST_BARS)
-    return picture(
-        _on_axes(plot_agreement, found),
-        title="Classes in clusters",
-        caption="The share of each class that is in each cluster; columns add up to 1.",
-        alt=(
-            f"Heat map of {words.plural(found.counts.shape[1], 'cluster')} by "
-            f"{len(found.classes)} classes; they agree on "
-            f"{words.percent(found.accuracy)} of the rows."
-        ),
-        table=csv_download(
+    k = found.counts.shape[1]
+    return make_picture(
+        partial(plot_agreement, found),
+        "Classes in clusters",
+        "The share of each class that is in each cluster; columns add up to 1.",
+        f"Heat map of {format_count(k, 'cluster')} by {len(found.classes)} classes; "
+        f"they agree on {format_share(found.accuracy)} of the rows.",
+        make_csv(
             "classes.csv",
-            ["class", *(f"cluster {j}" for j in range(found.counts.shape[1]))],
+            ["class", *(f"cluster {j}" for j in range(k))],
             (
                 [name, *row]
                 for name, row in zip(found.classes, found.counts.tolist(), strict=True)
             ),
         ),
-        height=min(1.7 + 0.3 * shown_clusters, 7.0),
+        height=_choose_height(min(k, MOST_BARS)),
         wide=True,
     )
 
 
-#: What is drawn of a path, and what to look for.
+def _choose_height(n_rows: int) -> float:
+    return min(1.7 + 0.3 * n_rows, 7.0)
+
+
+#: Columns of a path that are drawn, with a name and what to look for.
 _PATH_CAPTIONS = {
     "stability": (
-        "Do different samples give the same clusters? 1 is yes. High is good.",
         "stability",
+        "Do different samples give the same clusters? 1 is yes. High is good.",
     ),
     "ratio": (
-        "The cost is at most this many times the best possible. Low is good.",
         "certified ratio",
+        "The cost is at most this many times the best possible. Low is good.",
     ),
     "effective_dimension": (
+        "effective dimension",
         "How many directions matter: more than there are clusters, and far fewer than "
         "rows, is good.",
-        "effective dimension",
     ),
 }
 
 
-def path_pictures(table: Mapping[str, Any], model: Any) -> list[Picture]:
+def picture_path(table: Mapping[str, Any], model: Any) -> list[Picture]:
     """Return the pictures of a path over bandwidths or numbers of clusters."""
-    names = [str(name) for name in table]
-    over = "gamma" if "gamma" in names else "n_clusters"
-    if over == "gamma":
-        word, plot = (
-            "bandwidth",
-            partial(plot_bandwidth_path, chosen=getattr(model, "gamma_", None)),
-        )
+    values = {str(name): np.asarray(table[name]) for name in table}
+    if "gamma" in values:
+        over, word, chosen = "gamma", "bandwidth", getattr(model, "gamma_", None)
+        plot = partial(plot_bandwidth_path, table, chosen=chosen)
     else:
-        word, plot = (
-            "number of clusters",
-            partial(plot_k_path, chosen=len(model.cluster_sizes_)),
-        )
-    columns = [np.asarray(table[name]).tolist() for name in table]
-    download = csv_download(
-        f"{word.replace(' ', '_')}.csv", names, zip(*columns, strict=True)
-    )
+        over, word, chosen = "n_clusters", "number of clusters", model.cluster_sizes_
+        plot = partial(plot_k_path, table, chosen=len(chosen))
+    columns = [column.tolist() for column in values.values()]
+    name = f"{word.replace(' ', '_')}.csv"
+    download = make_csv(name, list(values), zip(*columns, strict=True))
     found = []
-    for column, (caption, name) in _PATH_CAPTIONS.items():
-        if column in names and np.isfinite(np.asarray(table[column])).any():
-            values = np.asarray(table[column], dtype=np.float64)
-            best = np.asarray(table[over])[
-                np.nanargmin(values) if column == "ratio" else np.nanargmax(values)
-            ]
-            peak = "lowest" if column == "ratio" else "highest"
+    for column, (name, caption) in _PATH_CAPTIONS.items():
+        if column in values and np.isfinite(values[column]).any():
+            low = column == "ratio"
+            best = (np.nanargmin if low else np.nanargmax)(values[column])
+            where = f"{'lowest' if low else 'highest'} at "
+            where += format_value(values[over][best].item())
             found.append(
-                picture(
-                    _on_axes(plot, table, column=column),
-                    title=f"{name.capitalize()} by {word}",
-                    caption=caption,
-                    alt=f"Line chart of the {name} over the {word}: {peak} at "
-                    f"{shown(best.item())}.",
-                    table=download,
+                make_picture(
+                    partial(plot, column=column),
+                    f"{name.capitalize()} by {word}",
+                    caption,
+                    f"Line chart of the {name} over the {word}: {where}.",
+                    download,
                 )
             )
     return found

@@ -1,29 +1,47 @@
-"""Pictures of clusters, one function each; every function returns its axes."""
+"""Plots of clusters, fits and paths.
+
+Every function draws on the axes that it is given, or on those of a new figure, and
+returns them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import patheffects
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.report.drawing import (
-    count_axis,
+    LIGHT,
+    MARKERS,
+    Theme,
+    choose_shape,
     draw_heat,
     draw_histogram,
-    prepared,
+    draw_line,
+    mark_value,
+    prepare_axes,
+    use_count_axis,
+    use_log_axis,
 )
-from sketchmeans.report.themes import LIGHT, MARKERS, Theme, shape_number
 
-#: Clusters that get a bar, a row or a number of their own.
-MOST_BARS, _MOST_NUMBERS = 40, 30
-#: Where there are more than that, so many: the largest.
-_FEW_NUMBERS = 12
-#: Columns of a heat map.
-MOST_COLUMNS = 24
+#: Clusters that get a bar or a row of their own, and columns of a heat map.
+MOST_BARS, MOST_COLUMNS = 40, 24
+#: Up to how many clusters all are numbered on a map; beyond, only the largest few.
+_MOST_NUMBERS, _FEW_NUMBERS = 30, 12
+#: Names of the columns of paths.
+_PATH_NAMES = {
+    "ratio": "Certified ratio",
+    "stability": "Stability",
+    "effective_dimension": "Effective dimension",
+    "cost": "Cost on new rows",
+    "lower_bound": "Lower bound of the cost",
+}
 
 
 def plot_map(row_map: RowMap, ax: Axes | None = None, *, theme: Theme = LIGHT) -> Axes:
@@ -32,28 +50,21 @@ def plot_map(row_map: RowMap, ax: Axes | None = None, *, theme: Theme = LIGHT) -
     Parameters
     ----------
     row_map : RowMap
-        See `sketchmeans.diagnostics.row_map`.
     ax : Axes, optional
-        A new figure by default.
     theme : Theme
-
-    Returns
-    -------
-    ax : Axes
     """
-    ax = prepared(ax, theme)
+    ax = prepare_axes(ax, theme)
     flat = not row_map.shares[1] > 0.0
     # Rows on a line would cover each other: they are scattered across it.
     scatter = np.random.default_rng(0).uniform(-1.0, 1.0, len(row_map.points))
-    x = row_map.points[:, 0]
-    y = scatter if flat else row_map.points[:, 1]
+    x, y = row_map.points[:, 0], scatter if flat else row_map.points[:, 1]
     for cluster in np.unique(row_map.labels).tolist():
         own = row_map.labels == cluster
         ax.scatter(
             x[own],
             y[own],
             s=11,
-            marker=MARKERS[shape_number(cluster)],
+            marker=MARKERS[choose_shape(cluster)],
             color=theme.color(cluster),
             alpha=0.75,
             linewidths=0,
@@ -74,21 +85,21 @@ def plot_map(row_map: RowMap, ax: Axes | None = None, *, theme: Theme = LIGHT) -
             label="landmarks",
         )
     _number_clusters(ax, row_map, flat, theme)
-    ax.set_xlabel(_axis_name("First", row_map.shares[0]))
-    ax.set_ylabel("" if flat else _axis_name("Second", row_map.shares[1]))
+    names = [
+        f"{which} axis ({share:.0%} of the variance)"
+        for which, share in zip(("First", "Second"), row_map.shares, strict=True)
+    ]
+    ax.set(xlabel=names[0], ylabel="" if flat else names[1])
     if flat:
         ax.yaxis.set_major_locator(NullLocator())
     ax.margins(0.04)
     return ax
 
 
-def _axis_name(which: str, share: float) -> str:
-    return f"{which} axis ({share:.0%} of the variance)"
-
-
 def _number_clusters(ax: Axes, row_map: RowMap, flat: bool, theme: Theme) -> None:
     sizes = np.bincount(row_map.labels, minlength=len(row_map.centers))
     most = _FEW_NUMBERS if len(sizes) > _MOST_NUMBERS else _MOST_NUMBERS
+    outline = patheffects.withStroke(linewidth=3.5, foreground=theme.surface)
     for cluster in np.argsort(-sizes, kind="stable")[:most].tolist():
         if sizes[cluster]:
             x, y = row_map.centers[cluster]
@@ -100,9 +111,7 @@ def _number_clusters(ax: Axes, row_map: RowMap, flat: bool, theme: Theme) -> Non
                 color=theme.ink,
                 fontsize=11,
                 fontweight="bold",
-                path_effects=[
-                    patheffects.withStroke(linewidth=3.5, foreground=theme.surface)
-                ],
+                path_effects=[outline],
             )
 
 
@@ -114,42 +123,30 @@ def plot_sizes(
     Parameters
     ----------
     summary : ClusterSummary
-        See `sketchmeans.diagnostics.cluster_summary`.
     ax : Axes, optional
-        A new figure by default.
     theme : Theme
-
-    Returns
-    -------
-    ax : Axes
     """
-    ax = prepared(ax, theme)
+    ax = prepare_axes(ax, theme)
     order = np.argsort(-summary.sizes, kind="stable")
-    places = np.arange(len(order))
-    many = len(order) > MOST_BARS
-    if many:  # bars so narrow would show nothing but their edges
-        edges = np.arange(len(order) + 1) - 0.5
-        ax.stairs(summary.sizes[order], edges, fill=True, color=theme.accent)
+    n, sizes = len(order), summary.sizes[order]
+    many = n > MOST_BARS
+    if many:  # of bars so narrow only the edges would be visible
+        ax.stairs(sizes, np.arange(n + 1) - 0.5, fill=True, color=theme.accent)
     else:
         colors = [theme.color(j) for j in order.tolist()]
-        ax.bar(places, summary.sizes[order], width=0.72, color=colors)
-    ax.axhline(
-        summary.n_rows / len(order),
-        color=theme.muted,
-        linewidth=1,
-        linestyle=(0, (4, 3)),
-    )
+        ax.bar(np.arange(n), sizes, width=0.72, color=colors)
+    dashed = (0, (4, 3))
+    ax.axhline(summary.n_rows / n, color=theme.muted, linewidth=1, linestyle=dashed)
     if many:
         ax.set_xlabel("Clusters, from the largest to the smallest")
     else:
-        ax.set_xticks(
-            places, [str(j) for j in order], fontsize=9 if len(order) < 16 else 6
-        )
+        fontsize = 9 if n < 16 else 6
+        ax.set_xticks(np.arange(n), [str(j) for j in order], fontsize=fontsize)
         ax.set_xlabel("Cluster")
         ax.tick_params(axis="x", length=0)
     ax.set_ylabel("Rows")
-    ax.set_xlim(-0.7, len(order) - 0.3)
-    count_axis(ax)
+    ax.set_xlim(-0.7, n - 0.3)
+    use_count_axis(ax)
     ax.grid(visible=False, axis="x")
     return ax
 
@@ -165,20 +162,12 @@ def plot_margins(
     Parameters
     ----------
     summary : ClusterSummary
-        See `sketchmeans.diagnostics.cluster_summary`.
     ax : Axes, optional
-        A new figure by default.
     theme : Theme
-
-    Returns
-    -------
-    ax : Axes
     """
-    ax = prepared(ax, theme)
-    counts, edges = summary.margin_histogram()
-    draw_histogram(ax, counts, edges, theme)
-    ax.set_xlabel("Margin: 0 on a border between clusters")
-    ax.set_ylabel("Rows")
+    ax = prepare_axes(ax, theme)
+    draw_histogram(ax, *summary.margin_histogram(), theme)
+    ax.set(xlabel="Margin: 0 on a border between clusters", ylabel="Rows")
     return ax
 
 
@@ -190,20 +179,14 @@ def plot_residual(
     Parameters
     ----------
     row_map : RowMap
-        See `sketchmeans.diagnostics.row_map`; of a model with landmarks.
+        Of a model with landmarks.
     ax : Axes, optional
-        A new figure by default.
     theme : Theme
-
-    Returns
-    -------
-    ax : Axes
     """
     if row_map.residuals is None:
         raise ValueError("row_map should be of a model that has landmarks.")
-    ax = prepared(ax, theme)
-    counts, edges = np.histogram(row_map.residuals, bins=25)
-    draw_histogram(ax, counts, edges, theme)
+    ax = prepare_axes(ax, theme)
+    draw_histogram(ax, *np.histogram(row_map.residuals, bins=25), theme)
     ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")
     ax.set_xlabel("Share of a row that no mixture of landmarks reaches")
     ax.set_ylabel("Rows of the sample")
@@ -225,35 +208,27 @@ def plot_features(
     Parameters
     ----------
     summary : ClusterSummary
-        See `sketchmeans.diagnostics.cluster_summary`.
     ax : Axes, optional
-        A new figure by default.
     feature_names : sequence of str, optional
     theme : Theme
-
-    Returns
-    -------
-    ax : Axes
     """
     if summary.features is None:
         raise ValueError("summary should be of rows that have features.")
-    differences = summary.features.differences
-    columns = summary.features.telling_all(MOST_COLUMNS)
+    columns = choose_columns(summary)
     clusters = np.argsort(-summary.sizes, kind="stable")[:MOST_BARS]
-    names = [
-        f"x{j}" if feature_names is None else str(feature_names[j])
-        for j in columns.tolist()
-    ]
-    ax = prepared(ax, theme)
-    draw_heat(
-        ax,
-        differences[np.ix_(clusters, columns)],
-        [str(j) for j in clusters],
-        names,
-        theme,
-    )
+    names = [f"x{j}" if feature_names is None else feature_names[j] for j in columns]
+    values = summary.features.differences[np.ix_(clusters, columns)]
+    ax = prepare_axes(ax, theme)
+    draw_heat(ax, values, [str(j) for j in clusters], list(map(str, names)), theme)
     ax.set_ylabel("Cluster")
     return ax
+
+
+def choose_columns(summary: ClusterSummary) -> Array:
+    """Return the features that differ most among the clusters, in their order."""
+    assert summary.features is not None
+    strongest = summary.features.rank_distinguishing(MOST_COLUMNS)
+    return np.sort(strongest) if len(strongest) else np.zeros(1, np.intp)
 
 
 def plot_agreement(
@@ -266,28 +241,138 @@ def plot_agreement(
     Parameters
     ----------
     agreement : Agreement
-        See `sketchmeans.diagnostics.agreement`.
     ax : Axes, optional
-        A new figure by default.
     theme : Theme
-
-    Returns
-    -------
-    ax : Axes
     """
     counts = agreement.counts
     classes = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_COLUMNS])
     clusters = np.argsort(-counts.sum(axis=0), kind="stable")[:MOST_BARS]
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    ax = prepared(ax, theme)
-    draw_heat(
-        ax,
-        shares[np.ix_(classes, clusters)].T,
-        [str(j) for j in clusters],
-        [agreement.classes[i] for i in classes],
-        theme,
-        one_sided=True,
-    )
-    ax.set_ylabel("Cluster")
-    ax.set_xlabel("Class")
+    shares = (counts / counts.sum(axis=1, keepdims=True))[np.ix_(classes, clusters)].T
+    ax = prepare_axes(ax, theme)
+    names = [agreement.classes[i] for i in classes]
+    draw_heat(ax, shares, [str(j) for j in clusters], names, theme, one_sided=True)
+    ax.set(xlabel="Class", ylabel="Cluster")
+    return ax
+
+
+def plot_cost_path(model: Any, ax: Axes | None = None, *, theme: Theme = LIGHT) -> Axes:
+    """Draw the cost after each iteration over all rows.
+
+    Parameters
+    ----------
+    model : fitted estimator, or array of costs
+    ax : Axes, optional
+    theme : Theme
+    """
+    costs = np.asarray(getattr(model, "cost_path_", model), dtype=np.float64)
+    if costs.ndim != 1 or not len(costs):
+        raise ValueError(
+            f"model={model!r} should be a fitted estimator, or a list of costs."
+        )
+    ax = prepare_axes(ax, theme)
+    draw_line(ax, np.arange(1, len(costs) + 1), costs, theme)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if len(costs) == 1:
+        ax.set_xlim(0.0, 2.0)
+    ax.set(xlabel="Iteration over all rows", ylabel="Cost")
+    return ax
+
+
+def plot_landmark_path(
+    path: Any, ax: Axes | None = None, *, theme: Theme = LIGHT
+) -> Axes:
+    """Draw what ever more landmarks leave out, and how many were chosen.
+
+    Parameters
+    ----------
+    path : LandmarkPath, or NystromKMeans fitted with ``n_landmarks="auto"``
+    ax : Axes, optional
+    theme : Theme
+    """
+    path = getattr(path, "landmark_path_", path)
+    if not hasattr(path, "residual_trace"):
+        raise ValueError(
+            "path should be the landmark_path_ of a model that was fitted with "
+            f"n_landmarks='auto', not {path!r}."
+        )
+    ax = prepare_axes(ax, theme)
+    draw_line(ax, path.n_landmarks, path.residual_trace, theme)
+    mark_value(ax, path.chosen, f"chosen: {path.chosen:,}", theme)
+    use_log_axis(ax, path.n_landmarks)
+    ax.set(xlabel="Landmarks", ylabel="Left out of a row, on average")
+    return ax
+
+
+def plot_bandwidth_path(
+    table: Mapping[str, Any],
+    ax: Axes | None = None,
+    *,
+    column: str = "stability",
+    chosen: float | None = None,
+    theme: Theme = LIGHT,
+) -> Axes:
+    """Draw one column of `sketchmeans.diagnostics.bandwidth_path` over bandwidths.
+
+    Parameters
+    ----------
+    table : dict of arrays or DataFrame
+    ax : Axes, optional
+    column : {"stability", "ratio", "effective_dimension", "cost", "lower_bound"}
+    chosen : float, optional
+        A bandwidth to mark.
+    theme : Theme
+    """
+    ax = _draw_path(table, "gamma", column, chosen, ax, theme)
+    use_log_axis(ax, table["gamma"])
+    ax.set_xlabel("Bandwidth gamma")
+    return ax
+
+
+def plot_k_path(
+    table: Mapping[str, Any],
+    ax: Axes | None = None,
+    *,
+    column: str = "stability",
+    chosen: int | None = None,
+    theme: Theme = LIGHT,
+) -> Axes:
+    """Draw one column of `sketchmeans.diagnostics.cluster_count_path` over k.
+
+    Parameters
+    ----------
+    table : dict of arrays or DataFrame
+    ax : Axes, optional
+    column : {"stability", "ratio", "cost", "lower_bound"}
+    chosen : int, optional
+        A number of clusters to mark.
+    theme : Theme
+    """
+    ax = _draw_path(table, "n_clusters", column, chosen, ax, theme)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    ax.set_xlabel("Number of clusters")
+    return ax
+
+
+def _draw_path(
+    table: Mapping[str, Any],
+    over: str,
+    column: str,
+    chosen: float | None,
+    ax: Axes | None,
+    theme: Theme,
+) -> Axes:
+    if over not in table:
+        raise ValueError(f"table with {list(table)} should have a column {over!r}.")
+    if column not in _PATH_NAMES or column not in table:
+        known = [name for name in _PATH_NAMES if name in table]
+        raise ValueError(f"column={column!r} should be one of {known}.")
+    x = np.asarray(table[over], dtype=np.float64)
+    y = np.asarray(table[column], dtype=np.float64)
+    finite = np.isfinite(y)
+    order = np.argsort(x[finite], kind="stable")
+    ax = prepare_axes(ax, theme)
+    draw_line(ax, x[finite][order], y[finite][order], theme)
+    ax.set_ylabel(_PATH_NAMES[column])
+    if chosen is not None and x.min() <= chosen <= x.max():
+        mark_value(ax, chosen, "this fit", theme)
     return ax

@@ -1,4 +1,4 @@
-"""Results in words, for people who have never heard of a kernel."""
+"""Sentences about results, for people who have never heard of a kernel."""
 
 from __future__ import annotations
 
@@ -10,31 +10,30 @@ import numpy as np
 from sketchmeans.cluster import KernelKMeans, NystromKMeans
 from sketchmeans.diagnostics import Agreement, Certificate, ClusterSummary, RowMap
 from sketchmeans.kernels import RBF
-from sketchmeans.theory.base import shown
+from sketchmeans.theory.results import format_value
 
 #: Costs that differ by less than this share are the same but for rounding.
 _SAME_COST = 1e-3
 
 
-def plural(count: int, word: str) -> str:
-    """Return a count with its word.
+def format_count(count: int, word: str) -> str:
+    """Return a count with its noun.
 
     Examples
     --------
-    >>> plural(1, "cluster"), plural(2000, "row"), plural(3, "pass")
-    ('1 cluster', '2,000 rows', '3 passes')
+    >>> format_count(1, "cluster"), format_count(2000, "row")
+    ('1 cluster', '2,000 rows')
     """
-    ending = "" if count == 1 else "es" if word.endswith("s") else "s"
-    return f"{count:,} {word}{ending}"
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def percent(share: float) -> str:
-    """Return a share for people.
+def format_share(share: float) -> str:
+    """Return a share in percent, in two digits.
 
     Examples
     --------
-    >>> percent(0.3456), percent(0.0012), percent(1e-9), percent(0.0), percent(0.9999)
-    ('35%', '0.12%', 'less than 0.01%', '0%', 'nearly 100%')
+    >>> [format_share(share) for share in (0.3456, 0.0012, 1e-9, 0.0, 0.9999)]
+    ['35%', '0.12%', 'less than 0.01%', '0%', 'nearly 100%']
     """
     if share == 0.0 or share >= 1.0:
         return f"{share:.0%}"
@@ -45,7 +44,7 @@ def percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.095 else f"{100 * share:.2g}%"
 
 
-def method_name(model: Any) -> str:
+def name_method(model: Any) -> str:
     """Return what the estimator does."""
     if isinstance(model, NystromKMeans):
         return "Nyström kernel k-means"
@@ -54,123 +53,124 @@ def method_name(model: Any) -> str:
     return "k-means on sketched features"
 
 
-def lead(model: Any, summary: ClusterSummary, n_features: int | None) -> str:
-    """Return the sentence below the title."""
-    of = "" if n_features is None else f" of {plural(n_features, 'feature')}"
+def describe_fit(model: Any, summary: ClusterSummary, n_features: int) -> str:
+    """Return the sentence below the title; a given kernel has no features."""
+    of = f" of {format_count(n_features, 'feature')}" if n_features else ""
     text = (
-        f"{plural(summary.n_rows, 'row')}{of} in "
-        f"{plural(summary.n_clusters, 'cluster')}, found by {method_name(model)}"
+        f"{format_count(summary.n_rows, 'row')}{of} in "
+        f"{format_count(summary.n_clusters, 'cluster')}, found by {name_method(model)}"
     )
     if isinstance(model, NystromKMeans):
-        text += f" with {plural(int(model.landmarks_.shape[0]), 'landmark')}"
+        text += f" with {format_count(int(model.landmarks_.shape[0]), 'landmark')}"
     return f"{text}."
 
 
-def weight_words(model: Any) -> str:
+def describe_weights(model: Any) -> str:
     """Say that the rows of a fit had weights; nothing if they had none."""
     sizes = np.asarray(getattr(model, "cluster_sizes_", ()), dtype=np.float64)
     labels = getattr(model, "labels_", None)  # a model from a file has none
-    in_batches = hasattr(model, "_masses")  # and labels are those of the last
-    if isinstance(labels, np.ndarray) and not in_batches:
-        weighted = bool((np.bincount(labels, minlength=len(sizes)) != sizes).any())
-    else:
-        weighted = bool((sizes != np.round(sizes)).any())
-    if not weighted:
+    counted = np.round(sizes)
+    # After partial_fit, labels are those of the last batch.
+    if isinstance(labels, np.ndarray) and not hasattr(model, "_masses"):
+        counted = np.bincount(labels, minlength=len(sizes)).astype(np.float64)
+    if (counted == sizes).all():
         return ""
+    total = format_value(float(sizes.sum()))
     return (
-        f"the rows of the fit had weights, {shown(float(sizes.sum()))} in all. Sizes, "
-        "costs and means on this page count every row once"
+        f"the rows of the fit had weights, {total} in all. Sizes, costs and means on "
+        "this page count every row once"
     )
 
 
-def cost_words(summary: ClusterSummary, row_map: RowMap, model: Any) -> str:
+def describe_cost(summary: ClusterSummary, row_map: RowMap, model: Any) -> str:
     """Say what the cost means."""
-    where = "" if not hasattr(model, "kernel_") else ", as the kernel measures distance"
+    where = ", as the kernel measures distance" if hasattr(model, "kernel_") else ""
     text = (
-        f"The cost of this clustering is {shown(summary.cost)}: the mean squared "
-        f"distance of a row to the centre of its cluster{where}. "
+        f"The cost of this clustering is {format_value(summary.cost)}: the mean "
+        f"squared distance of a row to the centre of its cluster{where}. "
     )
     if summary.n_clusters == 1:
         return text + "There is one cluster: this is simply the spread of the rows."
+    spread, share = format_value(row_map.spread), max(row_map.explained, 0.0)
     text += (
-        f"If all rows were in one cluster it would be about {shown(row_map.spread)}, "
-        f"so the clusters explain about {percent(max(row_map.explained, 0.0))} of the "
-        "spread of the rows."
+        f"If all rows were in one cluster it would be about {spread}, so the clusters "
+        f"explain about {format_share(share)} of the spread of the rows."
     )
     fitted = getattr(model, "cost_", None)
     if fitted is not None and abs(fitted - summary.cost) > _SAME_COST * fitted:
-        text += f" On the rows of the fit the cost was {shown(float(fitted))}."
+        text += f" On the rows of the fit the cost was {format_value(float(fitted))}."
     return text
 
 
-def certificate_words(found: Certificate | None, n_clusters: int) -> str:
+def describe_certificate(found: Certificate | None, n_clusters: int) -> str:
     """Say what is certain about the best possible cost."""
     if found is None:
         return (
             "How far this is from the best possible clustering was not computed, or "
             "cannot be for this kernel."
         )
-    centres = plural(n_clusters, "centre")
-    sure = ""
-    if found.confidence < 1.0:
-        sure = f" This holds with a probability of at least {found.confidence:.0%}."
+    centres = format_count(n_clusters, "centre")
     if not isfinite(found.ratio):
         return (
             f"No lower bound above zero could be proven for the cost of {centres}, so "
             "nothing is known about the distance to the best possible clustering."
         )
+    sure = ""
+    if found.confidence < 1.0:
+        sure = f" This holds with a probability of at least {found.confidence:.0%}."
     if found.ratio < 1.0005:
         return f"No choice of {centres} could have a lower cost: it is the best.{sure}"
     return (
         f"No choice of {centres}, by whatever method, can bring the cost below "
-        f"{shown(found.lower_bound)}. So this clustering costs at most "
+        f"{format_value(found.lower_bound)}. So this clustering costs at most "
         f"{found.ratio:.3g} times as much as the best possible one. That is what can "
         f"be proven; the true distance is often much smaller.{sure}"
     )
 
 
-def margin_words(summary: ClusterSummary) -> str:
+def describe_margins(summary: ClusterSummary) -> str:
     """Say how clearly rows belong to their cluster."""
     share = summary.border_share
     if share is None:
         return "There is one cluster only, and so no border."
-    start = f"{percent(share).capitalize()} of the rows lie" if share else "No row lies"
+    start = "No row lies"
+    if share:
+        start = f"{format_share(share).capitalize()} of the rows lie"
     return (
         f"{start} on a border, where another centre is almost as near as the own one "
-        "(a margin below 0.02). The margin is 1 less the "
-        "distance to the own centre as a share of that to the next one: 0 on the "
-        "border between two clusters, 1 at a centre."
+        "(a margin below 0.02). The margin is 1 less the distance to the own centre as "
+        "a share of that to the next one: 0 on the border between two clusters, 1 at a "
+        "centre."
     )
 
 
-def residual_words(row_map: RowMap, n_landmarks: int) -> str:
+def describe_residual(row_map: RowMap, n_landmarks: int) -> str:
     """Say what the landmarks leave out."""
     assert row_map.residuals is not None
-    share = float(row_map.residuals.mean())
+    share = format_share(float(row_map.residuals.mean()))
     return (
-        f"{plural(n_landmarks, 'landmark')} stand for all rows. On average they leave "
-        f"out {percent(share)} of a row; that part counts as cost for every choice of "
-        "centres alike, and changes no row's cluster. Much left out means that more "
+        f"{format_count(n_landmarks, 'landmark')} represent all rows. On average they "
+        f"leave out {share} of a row; that part counts as cost for every choice of "
+        "centres alike, and changes no row's cluster. If much is left out, more "
         "landmarks could find better centres."
     )
 
 
-def agreement_words(found: Agreement) -> str:
+def describe_agreement(found: Agreement) -> str:
     """Say how clusters and classes go together."""
     return (
-        f"Matched one to one, clusters and known classes agree on "
-        f"{percent(found.accuracy)} of the rows. The normalised mutual information is "
-        f"{found.normalized_mutual_information:.3f} and the adjusted Rand index "
-        f"{found.adjusted_rand:.3f}: 1 is full agreement, 0 is what chance would give. "
-        "The classes were not used to find the clusters."
+        "Matched one to one, clusters and known classes agree on "
+        f"{format_share(found.accuracy)} of the rows. The normalised mutual "
+        f"information is {found.normalized_mutual_information:.3f} and the adjusted "
+        f"Rand index {found.adjusted_rand:.3f}: 1 is full agreement, 0 is what chance "
+        "would give. The classes were not used to find the clusters."
     )
 
 
-def bandwidth_words(model: Any) -> str:
+def describe_bandwidth(model: Any) -> str:
     """Say what the bandwidth of the rbf kernel means in distances."""
-    kernel = getattr(model, "kernel_", None)
     gamma = getattr(model, "gamma_", None)
-    if not isinstance(kernel, RBF) or not gamma:
+    if not isinstance(getattr(model, "kernel_", None), RBF) or not gamma:
         return ""
-    half = sqrt(log(2.0) / float(gamma))
-    return f"two rows at a distance of {shown(half)} are half as similar as equal ones"
+    half = format_value(sqrt(log(2.0) / float(gamma)))
+    return f"two rows at a distance of {half} are half as similar as equal ones"

@@ -24,8 +24,8 @@ from sketchmeans.diagnostics import (
 from sketchmeans.diagnostics.fitted import check_model, has_given_kernel
 from sketchmeans.numerics.atomic_file import check_can_write, whole_file
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
-from sketchmeans.report.page import Findings, rendered
-from sketchmeans.theory import base as results
+from sketchmeans.report.page import Findings, render_page
+from sketchmeans.theory.results import Result, format_value
 
 #: Rows of the map.
 SAMPLE_SIZE = 2_000
@@ -36,7 +36,7 @@ Paths = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, repr=False)
-class Report(results.Report):
+class Report(Result):
     """A report that was written, and the numbers in it.
 
     Attributes
@@ -56,12 +56,12 @@ class Report(results.Report):
     def _lines(self) -> list[tuple[str, str]]:
         lines = [
             ("path", self.path),
-            ("rows", results.shown(self.summary.n_rows)),
-            ("clusters", results.shown(self.summary.n_clusters)),
-            ("cost", results.shown(self.summary.cost)),
+            ("rows", format_value(self.summary.n_rows)),
+            ("clusters", format_value(self.summary.n_clusters)),
+            ("cost", format_value(self.summary.cost)),
         ]
         if self.certificate is not None:
-            lines.append(("ratio", results.shown(self.certificate.ratio)))
+            lines.append(("ratio", format_value(self.certificate.ratio)))
         return lines
 
 
@@ -83,10 +83,11 @@ def write_report(
 ) -> Report:
     """Write what a fitted model found in some rows as one HTML file.
 
-    The page needs nothing but itself: no network, no scripts.  It tells size, cost and
-    certified ratio in words, shows every cluster with its typical rows and the features
-    that set it apart, a map of a sample, and how the fit went; every figure comes with
-    its numbers as CSV.  It is readable on a phone, in dark and light, and on paper.
+    The page is self-contained: no network, no scripts.  It describes sizes, cost and
+    certified ratio in sentences, shows every cluster with its typical rows and the
+    features that set it apart, a map of a sample, and how the fit went; every figure
+    comes with its numbers as CSV.  It is readable on a phone, in dark and light, and on
+    paper.
 
     Costs a pass of n·m·(d + k) over the rows, and the certificate n·m·(d + m); rows are
     read block by block, so files may be larger than memory.  The file appears whole or
@@ -110,7 +111,7 @@ def write_report(
     title : str, optional
         Default is the name of the file, if `X` is one.
     command : str, optional
-        The command that did all this, to be shown; default is the estimator in Python.
+        The command behind the report, to be shown; by default the Python estimator.
     sample_size : int, default=2,000
         Rows of the map.
     certificate : {"nystrom", "subsample"}, Certificate or None, default="nystrom"
@@ -146,59 +147,58 @@ def write_report(
     150
     """
     model = check_model(model)
-    target = _checked_path(path)
+    target = _check_path(path)
     check_integer("sample_size", sample_size)
     table = validated(model, X, reset=False)
     if isinstance(table, Source):
-        X = table  # opened once: a file of text is looked through for that
-    names = _checked_names(feature_names, model, table)
-    shape = _checked_shape(image_shape, names)
-    tables = _checked_paths(paths)
+        X = table  # opened once: opening a text file reads through it
+    names = _resolve_names(feature_names, model, table)
+    shape = _check_shape(image_shape, names)
+    tables = _check_paths(paths)
     if not isinstance(certificate, Certificate | None):
         check_option("certificate", certificate, ("nystrom", "subsample"))
     map_rng, bound_rng = as_generator(random_state).spawn(2)
     on_stage("clusters")
-    summary = cluster_summary(
-        model, X, y=y, n_exemplars=_EXEMPLARS if shape is None else _IMAGES
-    )
+    n_exemplars = _EXEMPLARS if shape is None else _IMAGES
+    summary = cluster_summary(model, X, y=y, n_exemplars=n_exemplars)
     on_stage("map")
     sampled = row_map(model, X, sample_size=sample_size, random_state=map_rng)
     on_stage("certificate")
-    bound = _certificate(model, X, certificate, bound_rng)
+    bound = _certify(model, X, certificate, bound_rng)
     on_stage("pictures")
-    page = rendered(
+    page = render_page(
         Findings(
             model=model,
-            data=_data_words(table),
+            data=_describe_table(table),
             names=names,
             summary=summary,
             row_map=sampled,
             certificate=bound,
             paths=tables,
             image_shape=shape,
-            title=_default_title(table) if title is None else str(title),
+            title=_make_title(table) if title is None else str(title),
             command=command,
         )
     )
     with whole_file(target) as file:
-        # A name may hold half of a surrogate pair, which no file can.
+        # A name may contain half of a surrogate pair, which no file can.
         file.write(page.encode("utf-8", errors="replace"))
     return Report(os.fspath(target), summary, sampled, bound)
 
 
-def _certificate(
+def _certify(
     model: Any, X: Any, wanted: str | Certificate | None, rng: Any
 ) -> Certificate | None:
+    kernel = getattr(model, "kernel_", None)
     if not isinstance(wanted, str):
         return wanted
-    kernel = getattr(model, "kernel_", None)
     if kernel is not None and not kernel.positive_definite:
         return None
     return certificate(model, X, wanted, random_state=rng)
 
 
-def _checked_path(path: Any) -> Path:
-    """Raise where the file could not be written, before the work is done."""
+def _check_path(path: Any) -> Path:
+    """Raise if the file cannot be written, before the work is done."""
     reason = ""
     if isinstance(path, str | os.PathLike):
         try:
@@ -213,7 +213,7 @@ def _checked_path(path: Any) -> Path:
     )
 
 
-def _checked_names(given: Any, model: Any, table: Any) -> list[str]:
+def _resolve_names(given: Any, model: Any, table: Any) -> list[str]:
     """Return the names of the features; none where kernel values are given."""
     if has_given_kernel(model):
         if given is not None:
@@ -233,15 +233,15 @@ def _checked_names(given: Any, model: Any, table: Any) -> list[str]:
     return names
 
 
-def _checked_shape(given: Any, names: Sequence[str]) -> tuple[int, ...] | None:
+def _check_shape(given: Any, names: Sequence[str]) -> tuple[int, ...] | None:
     if given is None:
         return None
     try:
         shape = tuple(check_integer("image_shape", size) for size in given)
     except (TypeError, ValueError):
         shape = ()
-    colours = len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
-    if not colours or prod(shape) != len(names):
+    is_image = len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
+    if not is_image or prod(shape) != len(names):
         raise ValueError(
             f"image_shape={given!r} should be (height, width) or (height, width, 3 or "
             f"4), with a product of {len(names)}, the number of features."
@@ -249,7 +249,7 @@ def _checked_shape(given: Any, names: Sequence[str]) -> tuple[int, ...] | None:
     return shape
 
 
-def _checked_paths(paths: Any) -> list[Any]:
+def _check_paths(paths: Any) -> list[Any]:
     if paths is None:
         return []
     tables = list(paths) if isinstance(paths, list | tuple) else [paths]
@@ -263,13 +263,13 @@ def _checked_paths(paths: Any) -> list[Any]:
     return tables
 
 
-def _default_title(table: Any) -> str:
+def _make_title(table: Any) -> str:
     if isinstance(table, Source):
         return f"Clusters of {os.path.basename(os.path.normpath(table.path))}"
     return "Clusters"
 
 
-def _data_words(table: Any) -> str:
+def _describe_table(table: Any) -> str:
     n, d = table.shape
     size = f"{n:,} rows × {d:,} columns, {table.dtype}"
     if isinstance(table, Source):

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
-from typing import ClassVar
+from math import ceil, log, sqrt
+from typing import Any, ClassVar
 
 from sketchmeans.numerics.parameters import check_integer, check_option
-from sketchmeans.theory.base import Report, shown
-from sketchmeans.theory.rules import (
-    PARAMETERS,
-    RULES,
-    Values,
-    checked_values,
-    confidence_factor,
-)
+from sketchmeans.theory.checks import check_below, check_positive
+from sketchmeans.theory.results import Result, format_value
+
+Values = dict[str, float]
+
+#: Parameters of the rules, in the order in which they are shown.
+_PARAMETERS = ("gamma_ridge", "eps", "delta", "kappa", "effective_dimension")
 
 
 @dataclass(frozen=True, repr=False)
-class LandmarkBudget(Report):
+class LandmarkBudget(Result):
     """The number of landmarks for which a theorem holds.
 
     Attributes
@@ -31,11 +31,11 @@ class LandmarkBudget(Report):
     n_landmarks : int
         The theorem's m, which may be more than n.
     formula : str
-        What it is computed from.
+        The formula of m.
     selection : str
         How the landmarks have to be drawn.
     promise : str
-        What so many landmarks guarantee.
+        What this number of landmarks guarantees.
     constants_known : bool
         Whether m has the constants of the theorem; otherwise it is an order of
         magnitude, with the constant 1.
@@ -91,16 +91,13 @@ class LandmarkBudget(Report):
 
     def _lines(self) -> list[tuple[str, str]]:
         values = self._values()
-        numbers = ("excess_cost", "probability", *PARAMETERS, "exceeds_n")
+        names = ("excess_cost", "probability", *_PARAMETERS, "exceeds_n")
+        known = [name for name in names if values[name] is not None]
         return [
             ("n_landmarks", f"{self.n_landmarks:,} = {self.formula}"),
             ("selection", self.selection),
             ("promise", self.promise),
-            *(
-                (name, shown(values[name]))
-                for name in numbers
-                if values[name] is not None
-            ),
+            *((name, format_value(values[name])) for name in known),
             ("", self.note),
         ]
 
@@ -138,7 +135,7 @@ def landmark_budget(
     n_clusters : int
         Clusters k.
     rule : str, default="sqrt-n"
-        One of the table.  What a rule does not take must be left out.
+        One of the list above.  Parameters that a rule does not take must be left out.
     gamma_ridge : float or None, default=None
         γ > 0 of the lemmas; None is √n.
     eps : float or None, default=None
@@ -165,33 +162,145 @@ def landmark_budget(
     """
     size = check_integer("n", n)
     k = check_integer("n_clusters", n_clusters)
-    check_option("rule", rule, tuple(RULES))
-    given = {
-        "gamma_ridge": gamma_ridge,
-        "eps": eps,
-        "delta": delta,
-        "kappa": kappa,
-        "effective_dimension": effective_dimension,
-    }
-    chosen, values = RULES[rule], checked_values(rule, given, size)
-    factor = not chosen.constants_known and confidence_factor(values) > 1.0
+    chosen = _RULES[check_option("rule", rule, tuple(_RULES))]
+    given = (gamma_ridge, eps, delta, kappa, effective_dimension)
+    values = _check_values(rule, dict(zip(_PARAMETERS, given, strict=True)), size)
+    excess_cost = None
+    if chosen.constants_known:  # Lemma 2
+        rank = min(k, values.get("effective_dimension", k))
+        excess_cost = rank * values["gamma_ridge"] / ((1.0 - values["eps"]) * size)
+    has_factor = not chosen.constants_known and _log_factor(values) > 1.0
     return LandmarkBudget(
         rule=rule,
         source=chosen.source,
         n_samples=size,
         n_clusters=k,
         n_landmarks=ceil(chosen.size(size, k, values)),
-        formula=chosen.formula + (" ln(1/delta)" if factor else ""),
+        formula=chosen.formula + (" ln(1/delta)" if has_factor else ""),
         selection=chosen.selection,
         promise=chosen.promise,
         constants_known=chosen.constants_known,
-        excess_cost=_excess_cost(size, k, values) if chosen.constants_known else None,
+        excess_cost=excess_cost,
         probability=1.0 - values["delta"] if "delta" in values else None,
         **values,
     )
 
 
-def _excess_cost(n: int, k: int, values: Values) -> float:
-    """Return Lemma 2's bound, ``min(k, d_eff) γ/((1 − ε)n)``."""
-    rank = min(k, values.get("effective_dimension", k))
-    return rank * values["gamma_ridge"] / ((1.0 - values["eps"]) * n)
+def _log_factor(values: Values) -> float:
+    """Return the factor ``ln(1/δ)`` of L21, never a discount."""
+    return max(1.0, log(1.0 / values["delta"])) if "delta" in values else 1.0
+
+
+def _lemma_factor(n: int, values: Values) -> float:
+    return 12.0 * log(n / values["delta"]) / values["eps"] ** 2
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What a theorem says: the names are those of `LandmarkBudget`."""
+
+    source: str
+    formula: str
+    size: Callable[[int, int, Values], float]
+    selection: str
+    promise: str
+    takes: tuple[str, ...]
+    constants_known: bool = False
+
+    @property
+    def needs_dimension(self) -> bool:
+        return "d_eff" in self.formula
+
+
+_CR18_RATE = "excess risk O(k/sqrt(n)), as of exact kernel k-means"
+_L21_RATE = "excess risk O(sqrt(k/n) log(n/delta)), optimal up to the log"
+_PRESERVING = "gamma-preserving (CR18 Def. 2), hence the excess cost below (Lemma 2)"
+_UNIFORM = "uniformly at random"
+_BY_SCORES = "in proportion to ridge leverage scores"
+
+_RULES = {
+    "sqrt-n": _Rule(
+        "CR18 Theorem 1",
+        "sqrt(n)",
+        lambda n, k, values: sqrt(n) * _log_factor(values),
+        _UNIFORM,
+        f"{_CR18_RATE}; O(sqrt(k/n)) where the spectrum decays (L21 Theorem 5)",
+        ("delta",),
+    ),
+    "sqrt-nk": _Rule(
+        "L21 Theorem 4",
+        "sqrt(nk)",
+        lambda n, k, values: sqrt(n * k) * _log_factor(values),
+        _UNIFORM,
+        _L21_RATE,
+        ("delta",),
+    ),
+    "theorem4": _Rule(
+        "L21 Theorem 4",
+        "sqrt(n/k) min(k, d_eff(1))",
+        lambda n, k, values: (
+            sqrt(n / k) * min(k, values["effective_dimension"]) * _log_factor(values)
+        ),
+        _UNIFORM,
+        _L21_RATE,
+        ("delta", "effective_dimension"),
+    ),
+    "effective-dimension": _Rule(
+        "CR18 section 6",
+        "d_eff(sqrt(n))",
+        lambda n, k, values: values["effective_dimension"],
+        _BY_SCORES,
+        _CR18_RATE,
+        ("effective_dimension",),
+    ),
+    "lemma1": _Rule(
+        "CR18 Lemma 1",
+        "12 kappa^2 (n/gamma_ridge) ln(n/delta)/eps^2",
+        lambda n, k, values: (
+            n * values["kappa"] ** 2 / values["gamma_ridge"] * _lemma_factor(n, values)
+        ),
+        f"{_UNIFORM}, with replacement",
+        _PRESERVING,
+        _PARAMETERS,
+        constants_known=True,
+    ),
+    "lemma3": _Rule(
+        "CR18 Lemma 3",
+        "12 max(kappa^2, 1) d_eff(gamma_ridge) ln(n/delta)/eps^2",
+        lambda n, k, values: (
+            values["effective_dimension"]
+            * max(values["kappa"] ** 2, 1.0)
+            * _lemma_factor(n, values)
+        ),
+        f"{_BY_SCORES}, with replacement",
+        _PRESERVING,
+        _PARAMETERS,
+        constants_known=True,
+    ),
+}
+
+
+def _check_values(rule: str, given: dict[str, Any], n: int) -> Values:
+    """Return the parameters of a rule; what is left out takes its default."""
+    chosen, values = _RULES[rule], {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name not in chosen.takes:
+            raise ValueError(
+                f"{name}={value!r} should be left out with rule={rule!r}, which takes "
+                f"{list(chosen.takes)}."
+            )
+        check = check_below if name in ("eps", "delta") else check_positive
+        values[name] = check(name, value)
+    dimension = values.get("effective_dimension")
+    if dimension is None and chosen.needs_dimension:
+        raise ValueError(
+            f"effective_dimension=None should be a number > 0 with rule={rule!r}: "
+            "sketchmeans.diagnostics.effective_dimension computes it."
+        )
+    if dimension is not None and dimension > n:
+        raise ValueError(f"effective_dimension={dimension:g} should be <= n={n}.")
+    if chosen.constants_known:
+        return {"gamma_ridge": sqrt(n), "eps": 0.5, "delta": 0.1, "kappa": 1.0} | values
+    return values

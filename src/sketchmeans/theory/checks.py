@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Any
 
-from sketchmeans.data.rows import Rows
 from sketchmeans.numerics.parameters import check_number
 
 
@@ -21,10 +19,3 @@ def check_positive(name: str, value: Any) -> float:
     if check_number(name, value) > 0.0:
         return float(value)
     raise ValueError(f"{name}={value!r} should be a finite number > 0.")
-
-
-def resolve_ridge(gamma_ridge: float | None, rows: Rows) -> float:
-    """Return γ; None is √n, with which CR18's Theorem 1 keeps the rate in n."""
-    if gamma_ridge is None:
-        return sqrt(rows.total_weight)
-    return check_positive("gamma_ridge", gamma_ridge)

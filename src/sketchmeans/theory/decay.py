@@ -14,22 +14,19 @@ from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.dictionary import Dictionary, Spectrum, WeightedKernel
 from sketchmeans.numerics.linalg import Array, relative_cut
 from sketchmeans.numerics.parameters import check_integer
-from sketchmeans.theory.base import Report
-from sketchmeans.theory.problem import KernelLike, Problem, opened
-from sketchmeans.theory.spectrum import EXACT_ROWS
+from sketchmeans.theory.leverage import EXACT_ROWS
+from sketchmeans.theory.problem import KernelLike, Problem, open_problem
+from sketchmeans.theory.results import Result
 
-#: The fit reads the first quarter of the eigenvalues: the rest of a matrix of rows that
-#: were drawn at random falls faster than that of the distribution, and says nothing.
-_FITTED_SHARE = 4
-#: ... but so many at least, where there are so many.
-_LEAST_FITTED = 10
-
-#: Eigenvalues that the fit looks at, evenly spread over the logarithms of their ranks.
+#: The fit uses the first quarter of the eigenvalues, but at least ten: the others of a
+#: random sample of rows fall faster than those of the distribution.
+_FITTED_SHARE, _LEAST_FITTED = 4, 10
+#: Eigenvalues in the fit, evenly spread over the logarithms of their ranks.
 _FITTED_POINTS = 64
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class SpectrumDecay(Report):
+class SpectrumDecay(Result):
     """The power law ``λ_i ≈ c i^−α`` of the eigenvalues of a kernel matrix.
 
     Attributes
@@ -116,27 +113,16 @@ def spectrum_decay(
     grow with n, which the eigenvalues of K, whose sum is n for a normalised kernel,
     cannot have: read it for those of K/n.
 
-    Above `max_exact` rows the eigenvalues are those of so many random rows, times
+    Above `max_exact` rows the eigenvalues are those of a random sample, times
     n / max_exact.  The first quarter of them is fitted, as far as they are above
     rounding.  Costs 9s³ for s rows, in memory s².
 
     Parameters
     ----------
-    X : array-like, memory map or sparse matrix of shape (n, d)
-        With ``kernel="precomputed"``: the n × n kernel matrix.
-    kernel : str, callable or Kernel, default="rbf"
-        A positive semi-definite kernel, as in `NystromKMeans`.
-    gamma : float, "mean", "median" or "scale", default="mean"
-        Bandwidth of the kernel.
-    kernel_params : dict, optional
-        More parameters of the kernel.
-    sample_weight : array-like of shape (n,), optional
-        A row of weight 3 counts as three rows.
+    X, kernel, gamma, kernel_params, sample_weight, n_jobs, random_state
+        As in `effective_dimension`.
     max_exact : int, default=2000
         Most rows of the matrix.
-    n_jobs : int or None, default=None
-        Threads; it never changes the result.
-    random_state : int, Generator, RandomState or None, default=None
 
     Examples
     --------
@@ -149,32 +135,23 @@ def spectrum_decay(
     (2.1, True, 0.5)
     """
     size = check_integer("max_exact", max_exact)
-    with opened(
-        X,
-        kernel,
-        gamma=gamma,
-        kernel_params=kernel_params,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-        random_state=random_state,
+    with open_problem(
+        X, kernel, gamma, kernel_params, sample_weight, n_jobs, random_state
     ) as problem:
-        values, sampled = _eigenvalues(problem, size)
+        values, sampled = _compute_eigenvalues(problem, size)
         n = len(problem.rows)
     fitted = min(len(values), max(sampled // _FITTED_SHARE, _LEAST_FITTED))
-    exponent, r_squared, exponential = _fit(values[:fitted])
+    exponent, r_squared, exponential = _fit_decay(values[:fitted])
+    constant = float(values.max(initial=0.0))
+    if np.isfinite(exponent):
+        scaled = values[:fitted] * np.arange(1, fitted + 1) ** exponent
+        constant = float(scaled.max())
     return SpectrumDecay(
-        exponent=exponent,
-        constant=_smallest_constant(values[:fitted], exponent),
-        r_squared=r_squared,
-        exponential_r_squared=exponential,
-        n_fitted=fitted,
-        n_samples=n,
-        n_sampled=sampled,
-        eigenvalues=values,
+        exponent, constant, r_squared, exponential, fitted, n, sampled, values
     )
 
 
-def _eigenvalues(problem: Problem, size: int) -> tuple[Array, int]:
+def _compute_eigenvalues(problem: Problem, size: int) -> tuple[Array, int]:
     """Return the eigenvalues above rounding, and of how many rows they are."""
     rows = problem.rows
     matrix = WeightedKernel(rows, problem.kernel)
@@ -191,25 +168,18 @@ def _eigenvalues(problem: Problem, size: int) -> tuple[Array, int]:
     return values[values > noise * values[0]], len(chosen)
 
 
-def _smallest_constant(values: Array, exponent: float) -> float:
-    """Return the least c with ``λ_i ≤ c i^−α``."""
-    if not np.isfinite(exponent):
-        return float(values.max(initial=0.0))
-    return float((values * np.arange(1, len(values) + 1) ** exponent).max())
-
-
-def _fit(values: Array) -> tuple[float, float, float]:
+def _fit_decay(values: Array) -> tuple[float, float, float]:
     """Return α, and how well a power law and an exponential fit."""
     if len(values) < 3:
         return np.inf, 1.0, 1.0
-    spread = np.geomspace(1, len(values), _FITTED_POINTS).round().astype(np.intp)
-    ranks = np.unique(spread)
+    ranks = np.geomspace(1, len(values), _FITTED_POINTS).round().astype(np.intp)
+    ranks = np.unique(ranks)
     logs = np.log(values[ranks - 1])
-    slope, r_squared = _line(np.log(ranks), logs)
-    return -slope, r_squared, _line(ranks.astype(np.float64), logs)[1]
+    slope, r_squared = _fit_line(np.log(ranks), logs)
+    return -slope, r_squared, _fit_line(ranks.astype(np.float64), logs)[1]
 
 
-def _line(x: Array, y: Array) -> tuple[float, float]:
+def _fit_line(x: Array, y: Array) -> tuple[float, float]:
     """Return the slope of the least-squares line, and its R²."""
     x, y = x - x.mean(), y - y.mean()
     total = float(y @ y)

@@ -1,9 +1,9 @@
-"""Whether landmarks keep the kernel matrix up to γ (CR18 Def. 2)."""
+"""Whether landmarks preserve the kernel matrix up to γ (CR18 Def. 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.rows import Block, as_rows
-from sketchmeans.engine.spaces import LandmarkSpace, given_matrix, landmark_matrix
-from sketchmeans.kernels import is_given
+from sketchmeans.engine.spaces import LandmarkSpace
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import Landmarks, read_landmarks
 from sketchmeans.landmarks.dictionary import WeightedKernel
@@ -26,9 +25,9 @@ from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.nystrom.residual import Residual
 from sketchmeans.nystrom.transformer import _FeatureRows
-from sketchmeans.theory.checks import check_below, resolve_ridge
-from sketchmeans.theory.problem import KernelLike, Problem, opened
-from sketchmeans.theory.spectrum import EXACT_ROWS
+from sketchmeans.theory.checks import check_below, check_positive
+from sketchmeans.theory.leverage import EXACT_ROWS
+from sketchmeans.theory.problem import KernelLike, Problem, compute_gram, open_problem
 
 
 def preserved_gamma(
@@ -54,7 +53,7 @@ def preserved_gamma(
 
     The norm is exact for up to `max_exact` rows, in n³.  Above, Lanczos finds it from
     below, to about 0.1%, in some tens of products of K with a vector: n²·d each, or n²
-    where K fits in half of the free memory.  n·m numbers are held.
+    where K fits in half of the free memory.  n·m numbers are stored.
 
     Parameters
     ----------
@@ -67,17 +66,10 @@ def preserved_gamma(
         None is the kernel of the fitted estimator, otherwise "rbf".
     eps : float, default=0.5
         ε, between 0 and 1.
-    gamma : float, "mean", "median" or "scale", default="mean"
-        Bandwidth of the kernel.
-    kernel_params : dict, optional
-        More parameters of the kernel.
-    sample_weight : array-like of shape (n,), optional
-        A row of weight 3 counts as three rows.
     max_exact : int, default=2000
-        Most rows for which the eigenvalues of the matrix are found.
-    n_jobs : int or None, default=None
-        Threads; it never changes the result.
-    random_state : int, Generator, RandomState or None, default=None
+        Most rows for which the eigenvalues of the matrix are computed.
+    gamma, kernel_params, sample_weight, n_jobs, random_state
+        As in `effective_dimension`.
 
     Examples
     --------
@@ -86,18 +78,8 @@ def preserved_gamma(
     >>> [round(preserved_gamma(np.arange(m), X, "rbf"), 2) for m in (1, 10, 300)]
     [38.22, 2.74, 0.0]
     """
-    eps = check_below("eps", eps)
-    given = _Given.read(landmarks, X, kernel)
-    with opened(
-        given.table,
-        given.kernel,
-        gamma=gamma,
-        kernel_params=kernel_params,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-        random_state=random_state,
-    ) as problem:
-        return _preserved(given, problem, eps, max_exact)
+    given = (gamma, kernel_params, sample_weight, n_jobs, random_state)
+    return _preserve(landmarks, X, kernel, eps, max_exact, *given)[0]
 
 
 def is_gamma_preserving(
@@ -118,13 +100,13 @@ def is_gamma_preserving(
 
     Parameters
     ----------
-    landmarks, X, kernel
-        As in `preserved_gamma`.
     gamma_ridge : float or None, default=None
         γ > 0; None is √n, with which the excess risk of Nyström kernel k-means falls
         as fast in n as that of the exact one (CR18 Theorem 1).
-    eps, gamma, kernel_params, sample_weight, max_exact, n_jobs, random_state
+    landmarks, X, kernel, eps, max_exact
         As in `preserved_gamma`.
+    gamma, kernel_params, sample_weight, n_jobs, random_state
+        As in `effective_dimension`.
 
     Examples
     --------
@@ -133,95 +115,82 @@ def is_gamma_preserving(
     >>> [is_gamma_preserving(np.arange(m), X, "rbf") for m in (1, 10)]
     [False, True]
     """
+    if gamma_ridge is not None:
+        check_positive("gamma_ridge", gamma_ridge)
+    given = (gamma, kernel_params, sample_weight, n_jobs, random_state)
+    least, total_weight = _preserve(landmarks, X, kernel, eps, max_exact, *given)
+    return least <= (sqrt(total_weight) if gamma_ridge is None else gamma_ridge)
+
+
+def _preserve(
+    landmarks: Any,
+    X: Any,
+    kernel: KernelLike | None,
+    eps: float,
+    max_exact: int,
+    *given: Any,
+) -> tuple[float, float]:
+    """Return the smallest γ, and the total weight of the rows."""
     eps = check_below("eps", eps)
-    given = _Given.read(landmarks, X, kernel)
-    with opened(
-        given.table,
-        given.kernel,
-        gamma=gamma,
-        kernel_params=kernel_params,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-        random_state=random_state,
-    ) as problem:
-        ridge = resolve_ridge(gamma_ridge, problem.rows)
-        return _preserved(given, problem, eps, max_exact) <= ridge
-
-
-@dataclass(frozen=True)
-class _Given:
-    """What the user gave: a table, a kernel, and landmarks or a fitted estimator."""
-
-    table: Any
-    kernel: KernelLike
-    landmarks: Any
-    model: Any = None
-
-    @staticmethod
-    def read(landmarks: Any, X: Any, kernel: KernelLike | None) -> _Given:
-        if not isinstance(landmarks, BaseEstimator):
-            return _Given(X, "rbf" if kernel is None else kernel, landmarks)
-        model: Any = landmarks
-        check_is_fitted(model)
-        if not hasattr(model, "landmarks_"):
-            raise ValueError(
-                f"landmarks={model!r} should be a fitted Nystrom or NystromKMeans, "
-                "Landmarks, points (m, d) or row numbers (m,)."
-            )
-        if kernel is not None:
-            raise ValueError(
-                f"kernel={kernel!r} should be None with a fitted estimator, which "
-                "has its own."
-            )
-        reducer = getattr(model, "reducer_", None)
-        table = X if reducer is None else reducer.transform(X)
-        chosen = Landmarks(model.landmarks_, model.landmark_indices_)
-        return _Given(table, model.kernel_, chosen, model)
-
-    def span(self, problem: Problem) -> tuple[Block, Array]:
-        """Return the landmarks and coefficients R: the features are ``k(X, Z) R``."""
-        rows, kernel = problem.rows, problem.kernel
-        landmarks = self.landmarks
-        if not isinstance(landmarks, Landmarks):
-            landmarks = read_landmarks(landmarks, rows, kernel)
-        points = landmarks.points
-        if landmarks.indices is not None and self.model is None:
-            # Draws with replacement repeat rows, which add nothing to the span.
-            points = points[np.unique(landmarks.indices, return_index=True)[1]]
-        if is_given(kernel):
-            gram = given_matrix(rows, np.ravel(points))
+    check_integer("max_exact", max_exact, low=0)
+    model = None
+    if isinstance(landmarks, BaseEstimator):
+        model = _check_model(landmarks, kernel)
+        kernel, reducer = model.kernel_, getattr(model, "reducer_", None)
+        landmarks = Landmarks(model.landmarks_, model.landmark_indices_)
+        X = X if reducer is None else reducer.transform(X)
+    with open_problem(X, "rbf" if kernel is None else kernel, *given) as problem:
+        rows = problem.rows
+        points, root = _compute_span(problem, landmarks, model)
+        space = LandmarkSpace(problem.kernel, points, rows.dtype, rows.workers)
+        features = _FeatureRows(rows, space, root).all(rows.dtype)
+        matrix = WeightedKernel(rows, problem.kernel)
+        if len(rows) <= max_exact:
+            norm = _compute_dense_norm(matrix, features)
         else:
-            gram = landmark_matrix(kernel, points, rows.workers)
-        directions = getattr(self.model, "components_", None)
-        if directions is None:
-            rank = getattr(self.model, "rank_", None)
-            return points, pseudo_inverse(gram, rank=rank).root()
-        # The fit may have been in float32: the same span again, in float64.
-        directions = directions.astype(np.float64)
-        inner = directions.T @ gram @ directions
-        return points, directions @ pseudo_inverse(inner).root()
+            residual = Residual(rows, problem.kernel, as_rows(features, rows.workers))
+            norm = residual.spectral(problem.rng, memory_budget(None)).error
+        noise = relative_cut(len(rows), rows.dtype) * matrix.trace
+        least = norm * (1.0 - eps) / eps if norm > noise else 0.0
+        return least, rows.total_weight
 
 
-def _preserved(given: _Given, problem: Problem, eps: float, max_exact: int) -> float:
-    limit = check_integer("max_exact", max_exact, low=0)
-    rows, kernel = problem.rows, problem.kernel
-    points, root = given.span(problem)
-    space = LandmarkSpace(kernel, points, rows.dtype, rows.workers)
-    features = _FeatureRows(rows, space, root).all(rows.dtype)
-    matrix = WeightedKernel(rows, kernel)
-    if len(rows) <= limit:
-        norm = _dense_norm(matrix, features)
-    else:
-        residual = Residual(rows, kernel, as_rows(features, rows.workers))
-        norm = residual.spectral(problem.rng, memory_budget(None)).error
-    noise = relative_cut(len(rows), rows.dtype) * matrix.trace
-    return norm * (1.0 - eps) / eps if norm > noise else 0.0
+def _check_model(model: Any, kernel: KernelLike | None) -> Any:
+    check_is_fitted(model)
+    if not hasattr(model, "landmarks_"):
+        raise ValueError(
+            f"landmarks={model!r} should be a fitted Nystrom or NystromKMeans, "
+            "Landmarks, points (m, d) or row numbers (m,)."
+        )
+    if kernel is not None:
+        raise ValueError(
+            f"kernel={kernel!r} should be None with a fitted estimator, which "
+            "has its own."
+        )
+    return model
 
 
-def _dense_norm(matrix: WeightedKernel, features: Array) -> float:
+def _compute_span(problem: Problem, landmarks: Any, model: Any) -> tuple[Block, Array]:
+    """Return the landmarks and coefficients R: the features are ``k(X, Z) R``."""
+    if not isinstance(landmarks, Landmarks):
+        landmarks = read_landmarks(landmarks, problem.rows, problem.kernel)
+    points = landmarks.points
+    if landmarks.indices is not None and model is None:
+        # Draws with replacement repeat rows, which add nothing to the span.
+        points = points[np.unique(landmarks.indices, return_index=True)[1]]
+    gram = compute_gram(problem.kernel, points, problem.rows)
+    directions = getattr(model, "components_", None)
+    if directions is None:
+        return points, pseudo_inverse(gram, rank=getattr(model, "rank_", None)).root()
+    # The fit may have been in float32: the same span again, in float64.
+    directions = directions.astype(np.float64)
+    inner = directions.T @ gram @ directions
+    return points, directions @ pseudo_inverse(inner).root()
+
+
+def _compute_dense_norm(matrix: WeightedKernel, features: Array) -> float:
     """Return the largest eigenvalue of ``D^½ (K − F Fᵀ) D^½``."""
-    n, roots = len(features), np.sqrt(matrix.weights)
-    E = matrix.gram(np.arange(n)) - features @ features.T
+    roots = np.sqrt(matrix.weights)
+    E = matrix.gram(np.arange(len(features))) - features @ features.T
     E *= roots[:, None] * roots
-    largest = largest_eigenvalues(E, 1)
-    return max(float(largest[0]), 0.0)
+    return max(float(largest_eigenvalues(E, 1)[0]), 0.0)

@@ -1,40 +1,54 @@
-"""A user's table and kernel, ready to be diagnosed."""
+"""A user's table and kernel, checked and ready to be analysed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from sketchmeans.data.input import check_weights, checked_table
-from sketchmeans.data.rows import Rows, as_rows
-from sketchmeans.kernels import Kernel, as_kernel, is_given
+from sketchmeans.data.rows import Block, Rows, as_rows
+from sketchmeans.engine.spaces import given_matrix, landmark_matrix
+from sketchmeans.kernels import Kernel, as_kernel, is_given, is_proven
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import check_given_matrix
+from sketchmeans.numerics.linalg import Array, largest_eigenvalues
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator
-from sketchmeans.theory.definite import check_definite
+from sketchmeans.theory.checks import check_positive
 
 KernelLike = str | Kernel | Callable[..., float]
+
+#: Rows whose kernel matrix is examined for negative eigenvalues.
+_DEFINITE_ROWS = 200
+#: Roundings of kernel values that negative eigenvalues are allowed for, and the share
+#: of the largest eigenvalue that the eigenvalues themselves may be off.
+_ROUNDINGS, _RELATIVE = 16.0, 1e-12
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows with their weights, a kernel with its bandwidth, and a source of chance."""
+    """Rows with their weights, a kernel with its bandwidth, and a random generator."""
 
     rows: Rows
     kernel: Kernel
     rng: np.random.Generator
 
+    def resolve_ridge(self, gamma_ridge: float | None) -> float:
+        """Return γ; None is √n, with which CR18's Theorem 1 keeps the rate in n."""
+        if gamma_ridge is None:
+            return sqrt(self.rows.total_weight)
+        return check_positive("gamma_ridge", gamma_ridge)
+
 
 @contextmanager
-def opened(
+def open_problem(
     X: Any,
     kernel: KernelLike,
-    *,
     gamma: Gamma,
     kernel_params: Mapping[str, Any] | None,
     sample_weight: Any,
@@ -43,9 +57,9 @@ def opened(
 ) -> Iterator[Problem]:
     """Check the input, resolve the bandwidth and start the threads.
 
-    The same `random_state` gives the bandwidth that the estimators have.  Blocks are
-    in float64 whatever the table is in: diagnostics are made of differences between a
-    kernel matrix and its approximation, in which float32 would drown.
+    The same `random_state` gives the same bandwidth as in the estimators.  Blocks are
+    in float64 whatever the table is in: results are differences between a kernel
+    matrix and its approximation, for which float32 has too few digits.
     """
     kernel_rng, rng = as_generator(random_state).spawn(2)
     table = checked_table(X)
@@ -60,3 +74,42 @@ def opened(
         check_definite(resolved, rows, kernel_rng.spawn(1)[0])
         rows.dtype = np.dtype(np.float64)
         yield Problem(rows, resolved, rng)
+
+
+def compute_gram(kernel: Kernel, points: Block, rows: Rows) -> Array:
+    """Return ``k(Z, Z)`` in float64; the points of a given matrix are row numbers."""
+    if is_given(kernel):
+        return given_matrix(rows, np.ravel(points))
+    return landmark_matrix(kernel, points, rows.workers)
+
+
+def check_definite(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> None:
+    """Raise if a kernel is known or found not to be positive semi-definite.
+
+    Nothing is known about callables, given matrices and kernels of users, so the
+    eigenvalues of the kernel matrix of a few rows are computed.
+    """
+    found = ""
+    if kernel.positive_definite:
+        if is_proven(kernel):
+            return
+        counting = np.arange(len(rows))
+        if rows.weights is not None:
+            counting = np.flatnonzero(rows.weights)
+        if len(counting) > _DEFINITE_ROWS:
+            counting = np.sort(rng.choice(counting, _DEFINITE_ROWS, replace=False))
+        K = compute_gram(kernel, kernel.points(rows, counting), rows)
+        values = largest_eigenvalues(K, len(K))
+        least, largest = float(values[0]), float(values[-1])
+        eps = float(np.finfo(rows.dtype).eps)
+        noise = _ROUNDINGS * eps * np.sqrt(len(K)) * float(np.abs(K).max())
+        if least >= -max(noise, _RELATIVE * largest):
+            return
+        found = (
+            f" Its matrix of {len(K)} of the rows has the eigenvalue {least:.3g} (the "
+            f"largest is {largest:.3g})."
+        )
+    raise ValueError(
+        f"kernel={kernel!r} should be positive semi-definite: the theory covers no "
+        f"other, and there is no certificate for it.{found}"
+    )

@@ -10,12 +10,12 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.input import check_weights
-from sketchmeans.theory.base import Report
 from sketchmeans.theory.checks import check_below
+from sketchmeans.theory.results import Result
 
 
 @dataclass(frozen=True, repr=False)
-class Risk(Report):
+class Risk(Result):
     """The cost of fitted centres on new rows, as an estimate of the expected one.
 
     Attributes
@@ -23,9 +23,9 @@ class Risk(Report):
     cost : float
         ``W(C, μ_test)``.
     lower, upper : float
-        The interval for ``W(C, μ)``, the expected cost of these centres.
+        The interval for ``W(C, μ)``, the expected cost of these centres ...
     confidence : float
-        The interval holds it with about this probability over draws of test rows.
+        ... and about the probability with which it holds, over draws of test rows.
     standard_error : float
         Of `cost`.
     n_samples : float
@@ -70,8 +70,7 @@ def risk(
 
     Parameters
     ----------
-    model : KernelKMeans, NystromKMeans or SketchedKMeans
-        Fitted.
+    model : fitted KernelKMeans, NystromKMeans or SketchedKMeans
     X_test : array-like or sparse matrix of shape (n, d)
         At least two rows, drawn as those of the fit were, but not among them.
     confidence : float, default=0.95
@@ -104,7 +103,8 @@ def risk(
     distances = np.asarray(model.transform(X_test), dtype=np.float64)
     costs = np.square(distances.min(axis=1))
     weights = check_weights(sample_weight, len(costs))
-    weights = np.ones(len(costs)) if weights is None else weights
+    if weights is None:
+        weights = np.ones(len(costs))
     total = float(weights.sum())
     if total <= 1.0:
         raise ValueError(
@@ -115,12 +115,5 @@ def risk(
     variance = float(weights @ np.square(costs - mean)) / (total - 1.0)
     error = float(np.sqrt(variance / total))
     reach = float(stats.t.isf(0.5 * (1.0 - confidence), total - 1.0)) * error
-    return Risk(
-        cost=mean,
-        lower=max(mean - reach, 0.0),
-        upper=mean + reach,
-        confidence=confidence,
-        standard_error=error,
-        n_samples=total,
-        training_cost=float(model.cost_),
-    )
+    lower, upper = max(mean - reach, 0.0), mean + reach
+    return Risk(mean, lower, upper, confidence, error, total, float(model.cost_))

@@ -35,52 +35,21 @@ from sketchmeans.numerics.linalg import (
 )
 from sketchmeans.nystrom.transformer import _FeatureRows
 
-#: Columns of the residual are drawn in so many independent batches ...
-_BATCHES = 16
-#: ... of so many columns each.
-_BATCH_SIZE = 32
-
+#: Independent batches of columns of the residual, and columns of each.
+_BATCHES, _BATCH_SIZE = 16, 32
 #: A feature may be a direction whose eigenvalue is as small as the rounding of the
 #: kernel values allows: its own rounding is the root of that.
 _FEATURE_ROUNDING = float(np.sqrt(np.finfo(np.float64).eps))
 
-
-@dataclass(frozen=True)
-class Band:
-    """A number that is known up to an interval."""
-
-    lower: float
-    upper: float
-
-    @property
-    def middle(self) -> float:
-        """The centre of the interval."""
-        return 0.5 * (self.lower + self.upper)
+Interval = tuple[float, float]
 
 
 class LandmarkSpan:
-    """The span of rows chosen by their ridge leverage scores.
+    """The span of rows chosen by their ridge leverage scores, no value twice.
 
-    Costs three passes of n·m·(d + m) for m landmarks and the selection, in memory of
-    a few blocks of rows and m².
-
-    Parameters
-    ----------
-    rows : Rows
-        With their weights.
-    kernel : Kernel
-    ridge : float
-        γ.
-    n_landmarks : int
-        m.
-    rng : Generator
-
-    Attributes
-    ----------
-    values : ndarray of shape (r,)
-        The eigenvalues of ``Ã``.
-    missing : ndarray of shape (n,)
-        The diagonal of ``E``.
+    `values` are the eigenvalues of ``Ã``, `missing` is the diagonal of ``E``.  Costs
+    three passes of n·m·(d + m) for m landmarks and the selection, in memory of a few
+    blocks of rows and m².
     """
 
     def __init__(
@@ -91,9 +60,14 @@ class LandmarkSpan:
         n_landmarks: int,
         rng: np.random.Generator,
     ) -> None:
+        rng, self._column_rng = rng.spawn(2)
         self.matrix = WeightedKernel(rows, kernel)
         self.ridge = ridge
-        self.indices = _choose(rows, kernel, ridge, n_landmarks, rng)
+        m = min(n_landmarks, len(rows))
+        rough = recursive_ridge_leverage_scores(
+            rows, kernel, max(m // 2, 1), rng, ridge=ridge
+        )
+        self.indices = np.sort(successive_draws(rows, m, rng, rough.scores))
         root = pseudo_inverse(self.matrix.gram(self.indices)).root()
         moment = self.matrix.second_moment(self.indices, root)
         values, rotation = eigen_decomposition(moment, driver="evd")
@@ -111,32 +85,67 @@ class LandmarkSpan:
         return np.asarray(self.matrix.weights * norms)
 
     @property
-    def complete(self) -> bool:
+    def effective_dimension(self) -> float:
+        """``tr Ã(Ã + γI)⁻¹``, which is at most that of A."""
+        return float((self.values / (self.values + self.ridge)).sum())
+
+    def bound_dimension(self, failure: float) -> Interval:
+        """Return bounds on the effective dimension, which fail at most at this rate."""
+        lower = upper = self.effective_dimension
+        if not self._is_complete:
+            added = self._bound_added(self.sample_residual(self._column_rng), failure)
+            lower, upper = lower + added[0], upper + added[1]
+        rounding = float(self._rounding.sum())
+        return lower - rounding, upper + rounding
+
+    def bound_scores(self, failure: float) -> tuple[Array, Array, Array]:
+        """Return estimates of the scores, and bounds that fail at most at this rate."""
+        ridge, mass, inside = self.ridge, self.matrix.mass, self.scores
+        theta = added = 0.0
+        if not self._is_complete:
+            residual = self.sample_residual(self._column_rng)
+            theta = residual.bound_norm(failure) / ridge
+            # What the residual adds is shared out by its diagonal.
+            added = 0.5 * sum(self._bound_added(residual, failure)) / residual.trace
+        outside, leaked = np.sqrt(self.missing / ridge), np.sqrt(theta * inside)
+        lower = inside + np.square(np.maximum(outside - leaked, 0.0)) / (1.0 + theta)
+        upper = np.minimum(inside + np.square(outside + leaked), mass / (mass + ridge))
+        lower = np.maximum(lower - self._rounding, 0.0)
+        upper = np.maximum(upper + self._rounding, lower)
+        return np.clip(inside + added * self.missing, lower, upper), lower, upper
+
+    @property
+    def _is_complete(self) -> bool:
         """Whether nothing but rounding is left outside the span."""
         noise = relative_cut(len(self.missing), np.float64) * self.matrix.trace
         return float(self.missing.sum()) <= noise
 
     @property
-    def rounding(self) -> Array:
+    def _rounding(self) -> Array:
         """What rounding may do to each score: a share of ``A_ii/γ``."""
         return np.asarray(_FEATURE_ROUNDING * self.matrix.mass / self.ridge)
 
-    @property
-    def effective_dimension(self) -> float:
-        """``tr Ã(Ã + γI)⁻¹``, which is at most that of A."""
-        return float((self.values / (self.values + self.ridge)).sum())
+    def _bound_added(self, residual: ResidualMoments, failure: float) -> Interval:
+        """Return bounds on what the residual adds to the effective dimension."""
+        # Three intervals have to hold at once.
+        least, most = residual.bound_first_order(self.ridge, failure / 3.0)
+        total = least + residual.bound_second_order(self.ridge, failure / 3.0)
+        directions = len(self.matrix.support) - self.effective_dimension
+        return (
+            least**2 / total if total > 0.0 else 0.0,
+            most / (1.0 + most / directions),
+        )
 
-    def residual(self, rng: np.random.Generator) -> ResidualMoments:
+    def sample_residual(self, rng: np.random.Generator) -> ResidualMoments:
         """Return moments of ``E``, from columns drawn by their diagonal entry.
 
         Draws in proportion to ``E_ii`` make every term bounded: column i of a positive
         semi-definite matrix has a squared length of at most ``E_ii ‖E‖₂``.
         """
         trace = float(self.missing.sum())
-        size = _BATCHES * _BATCH_SIZE
-        numbers = draw(self.missing, size, rng)
+        numbers = draw(self.missing, _BATCHES * _BATCH_SIZE, rng)
         chances = (self.missing[numbers] / trace).reshape(_BATCHES, _BATCH_SIZE)
-        overlap, products = self._columns(numbers)
+        overlap, products = self._multiply_columns(numbers)
         pairs = np.square(products) / (chances[:, :, None] * chances[:, None, :])
         apart = ~np.eye(_BATCH_SIZE, dtype=bool)
         squares = np.einsum("bii->bi", products) / chances
@@ -147,7 +156,7 @@ class LandmarkSpan:
             pairs[:, apart].mean(axis=1),
         )
 
-    def _columns(self, numbers: Array) -> tuple[Array, Array]:
+    def _multiply_columns(self, numbers: Array) -> tuple[Array, Array]:
         """Return ``[V(2G − G²)VᵀE]_ii`` and, for each batch, ``[E²]_ij``.
 
         ``G = Λ(Λ + γI)⁻¹``, and i and j run over these rows.  Costs n·s·(d + 2m) for s
@@ -161,21 +170,20 @@ class LandmarkSpan:
         roots = np.sqrt(self.matrix.weights)
         own = features.take(numbers) * roots[numbers, None]
 
-        def part(span: tuple[int, int]) -> tuple[Array, Array]:
+        def multiply(span: tuple[int, int]) -> tuple[Array, Array]:
             block, scale = rows.block(*span), roots[slice(*span), None]
             F = features.block(*span) * scale
             E = columns(block) * scale * roots[numbers] - F @ own.T
             batches = E.reshape(len(E), _BATCHES, _BATCH_SIZE)
-            products = batches.transpose(1, 2, 0) @ batches.transpose(1, 0, 2)
-            return F.T @ E, products
+            return F.T @ E, batches.transpose(1, 2, 0) @ batches.transpose(1, 0, 2)
 
         width = len(self.indices) + len(numbers)
+        edges = spans(len(rows), block_height(rows.n_features, width))
         inner = np.zeros((own.shape[1], len(numbers)))
         products = np.zeros((_BATCHES, _BATCH_SIZE, _BATCH_SIZE))
-        edges = spans(len(rows), block_height(rows.n_features, width))
-        for part_inner, part_products in rows.workers.map(part, edges):
-            inner += part_inner
-            products += part_products
+        for block_inner, block_products in rows.workers.map(multiply, edges):
+            inner += block_inner
+            products += block_products
         # Features have the length √λ where the eigenvectors V have the length 1.
         ridged = self.values + self.ridge
         share = (self.values + 2.0 * self.ridge) / np.square(ridged)
@@ -184,16 +192,10 @@ class LandmarkSpan:
 
 @dataclass(frozen=True)
 class ResidualMoments:
-    """Moments of the residual, each as the independent estimates of some batches.
+    """Moments of the residual: the trace exactly, the others estimated in each batch.
 
-    Attributes
-    ----------
-    trace : float
-        ``tr E``, exactly.
-    overlaps : ndarray
-        Estimates of ``tr V(2G − G²)VᵀE``, which is ``tr E − γ² tr PEP``.
-    squares, fourths : ndarray
-        Estimates of ``tr E²`` and ``tr E⁴``.
+    `overlaps` estimate ``tr V(2G − G²)VᵀE = tr E − γ² tr PEP``, `squares` and `fourths`
+    ``tr E²`` and ``tr E⁴``.
     """
 
     trace: float
@@ -201,42 +203,28 @@ class ResidualMoments:
     squares: Array
     fourths: Array
 
-    def norm(self, tail: float) -> float:
+    def bound_norm(self, tail: float) -> float:
         """Return a bound on ``‖E‖₂ ≤ (tr E⁴)^¼`` that fails with probability `tail`."""
-        # For positive semi-definite E both other norms are bounds as well.
-        fourth = max(_interval(self.fourths, tail).upper, 0.0)
+        # For positive semi-definite E the trace is a bound as well.
+        fourth = max(_compute_interval(self.fourths, tail)[1], 0.0)
         return float(min(fourth**0.25, self.trace))
 
-    def first_order(self, ridge: float, tail: float) -> Band:
-        """Return a band for ``γ tr PEP``; each end fails with probability `tail`."""
-        overlap = _interval(self.overlaps, tail)
-        lowest = max(self.trace - overlap.upper, 0.0) / ridge
+    def bound_first_order(self, ridge: float, tail: float) -> Interval:
+        """Return bounds on ``γ tr PEP``; each fails with probability `tail`."""
+        least, most = _compute_interval(self.overlaps, tail)
         # The overlap is that of two positive semi-definite matrices.
-        return Band(lowest, (self.trace - max(overlap.lower, 0.0)) / ridge)
+        return (
+            max(self.trace - most, 0.0) / ridge,
+            (self.trace - max(least, 0.0)) / ridge,
+        )
 
-    def second_order(self, ridge: float, tail: float) -> float:
-        """Return a bound on ``γ tr PEPEP ≤ tr E²/γ²`` that fails so often."""
-        return max(_interval(self.squares, tail).upper, 0.0) / ridge**2
+    def bound_second_order(self, ridge: float, tail: float) -> float:
+        """Return a bound on ``γ tr PEPEP ≤ tr E²/γ²`` that fails at this rate."""
+        return max(_compute_interval(self.squares, tail)[1], 0.0) / ridge**2
 
 
-def _interval(batches: Array, tail: float) -> Band:
+def _compute_interval(batches: Array, tail: float) -> Interval:
     """Return Student's interval for the mean of independent estimates."""
-    error = float(stats.sem(batches))
-    reach = float(stats.t.isf(tail, len(batches) - 1)) * error
+    reach = float(stats.t.isf(tail, len(batches) - 1)) * float(stats.sem(batches))
     mean = float(batches.mean())
-    return Band(mean - reach, mean + reach)
-
-
-def _choose(
-    rows: Rows,
-    kernel: Kernel,
-    ridge: float,
-    n_landmarks: int,
-    rng: np.random.Generator,
-) -> Array:
-    """Return rows drawn by approximate ridge leverage scores, no value twice."""
-    size = max(n_landmarks // 2, 1)
-    found = recursive_ridge_leverage_scores(rows, kernel, size, rng, ridge=ridge)
-    return np.sort(
-        successive_draws(rows, min(n_landmarks, len(rows)), rng, found.scores)
-    )
+    return mean - reach, mean + reach

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 from sketchmeans.numerics.parameters import check_integer, check_option
 from sketchmeans.reduction.svd import range_width
-from sketchmeans.theory.base import Report, shown
 from sketchmeans.theory.checks import check_below
+from sketchmeans.theory.results import Result, format_value
 
 #: δ with which B14 proves its theorems.
 _PAPER_DELTA = 0.01
+#: Bounds of ε and δ within which the theorem of each method says something.
+_LIMITS = {"sampling": (1 / 3, 0.06), "projection": (1 / 3, 0.25), "svd": (1.0, 1.0)}
 
 
 @dataclass(frozen=True, repr=False)
-class SketchSize(Report):
+class SketchSize(Result):
     """The number of features for which a theorem of B14 holds.
 
     Attributes
@@ -63,7 +65,7 @@ class SketchSize(Report):
                 "is an artefact of the proof: eps=1/3 does well in practice."
             )
         return (
-            "The constants are artefacts of the proof, not advice: a few features a "
+            "The constants are artefacts of the proof, not advice: a few features per "
             "cluster do well in practice."
         )
 
@@ -74,9 +76,9 @@ class SketchSize(Report):
         )
 
     def _lines(self) -> list[tuple[str, str]]:
-        lines = [("n_components", shown(self.n_components))]
+        lines = [("n_components", format_value(self.n_components))]
         if self.svd_width is not None:
-            lines.append(("svd_width", shown(self.svd_width)))
+            lines.append(("svd_width", format_value(self.svd_width)))
         guarantee = f"cost <= {self.factor:.4g} x optimum with probability "
         lines.append(("guarantee", guarantee + f">= {self.probability:.3g}"))
         if self.reduces is not None:
@@ -130,59 +132,31 @@ def sketch_size(
       not fewer than n_features=784
       The constants are artefacts of the proof, not advice: ...
     """
-    check_option("method", method, tuple(_THEOREMS))
+    check_option("method", method, tuple(_LIMITS))
     k = check_integer("n_clusters", n_clusters)
     if n_features is not None:
         check_integer("n_features", n_features)
-    theorem, largest_eps, largest_delta = _THEOREMS[method]
+    largest_eps, largest_delta = _LIMITS[method]
     eps = check_below("eps", eps, largest_eps)
     delta = check_below("delta", delta, largest_delta)
-    size = theorem(k, eps, delta)
+    width = None
+    if method == "sampling":
+        # The proof ends with 4·10³ε in place of ε; that number grows as 1/δ, from the
+        # 1.6ε/√δ of Lemma 8, which is squared.
+        inner = eps / (4000.0 * max(1.0, _PAPER_DELTA / delta))
+        r = math.ceil(4 * k * math.log(2 * k / delta) / inner**2)
+        width = range_width(k, inner)
+        # Lemma 7 may fail with probability 3/4, Lemma 4 with 0.01, Lemma 8 with 3δ.
+        theorem, factor, probability = 11, 3.0 + eps, 0.24 - 4.0 * delta
+    elif method == "projection":
+        # Lemma 10's net of 18ᵏ points, then the Markov and Chebyshev steps.
+        net = 576.0 * (math.log(18.0) + math.log(1.0 / delta) / k)
+        r = math.ceil(15**2 * max(3330.0, net, 2.0 / delta) * k / eps**2)
+        theorem, factor, probability = 12, 2.0 + eps, 1.0 - 4.0 * delta
+    else:
+        # Markov's inequality turns ε into ε/δ with probability 1 − δ.
+        r, width = k, range_width(k, eps * delta)
+        theorem, factor, probability = 13, 2.0 + eps, 1.0 - delta
     return SketchSize(
-        method=method,
-        n_clusters=k,
-        eps=eps,
-        delta=delta,
-        n_features=n_features,
-        **asdict(size),
+        method, theorem, k, eps, delta, n_features, r, width, factor, probability
     )
-
-
-@dataclass(frozen=True)
-class _Size:
-    """What a theorem says."""
-
-    theorem: int
-    n_components: int
-    svd_width: int | None
-    factor: float
-    probability: float
-
-
-def _theorem_11(k: int, eps: float, delta: float) -> _Size:
-    # The proof ends with 4·10³ε in place of ε; that number grows as 1/δ, from the
-    # 1.6ε/√δ of Lemma 8, which is squared.
-    inner = eps / (4000.0 * max(1.0, _PAPER_DELTA / delta))
-    r = math.ceil(4 * k * math.log(2 * k / delta) / inner**2)
-    # Lemma 7 may fail with probability 3/4, Lemma 4 with 0.01, Lemma 8 with 3δ.
-    return _Size(11, r, range_width(k, inner), 3.0 + eps, 0.24 - 4.0 * delta)
-
-
-def _theorem_12(k: int, eps: float, delta: float) -> _Size:
-    # Lemma 10's net of 18ᵏ points, then the Markov and Chebyshev steps.
-    net = 576.0 * (math.log(18.0) + math.log(1.0 / delta) / k)
-    constant = 15**2 * max(3330.0, net, 2.0 / delta)
-    return _Size(12, math.ceil(constant * k / eps**2), None, 2.0 + eps, 1 - 4 * delta)
-
-
-def _theorem_13(k: int, eps: float, delta: float) -> _Size:
-    # Markov's inequality turns ε into ε/δ with probability 1 − δ.
-    return _Size(13, k, range_width(k, eps * delta), 2.0 + eps, 1.0 - delta)
-
-
-#: Each method's theorem, and the bounds of ε and δ within which it says something.
-_THEOREMS = {
-    "sampling": (_theorem_11, 1 / 3, 0.06),
-    "projection": (_theorem_12, 1 / 3, 0.25),
-    "svd": (_theorem_13, 1.0, 1.0),
-}

@@ -1,4 +1,4 @@
-"""How results are shown and handed on."""
+"""What results have in common: a readable `repr`, and `to_dict`."""
 
 from __future__ import annotations
 
@@ -10,37 +10,19 @@ import numpy as np
 from scipy import sparse
 
 
-class Report:
-    """What the results of this package share: a readable `repr`, and `to_dict`.
+class Result:
+    """Base class of results, which are frozen dataclasses with ``repr=False``.
 
-    A result is a frozen dataclass with ``repr=False`` that inherits from this.  By
-    default its `repr` has a line for each value that is not None, a `note` without its
-    name; `_title` and `_lines` say it better where that is not enough.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True, repr=False)
-    ... class Answer(Report):
-    ...     n_rows: int
-    ...     share: float
-    >>> Answer(60_000, 1 / 3)
-    Answer
-      n_rows   60,000
-      share    0.3333
-    >>> Answer(60_000, 0.25).to_dict()
-    {'n_rows': 60000, 'share': 0.25}
+    The `repr` has one line per value that is not None, and a `note` without its name;
+    subclasses override `_title` and `_lines` where that is not enough.
     """
 
     #: Properties that `repr` and `to_dict` show after the fields.
     _shown_properties: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values by name in plain Python types, ready for JSON.
-
-        Arrays become lists, and what JSON has no number for (infinity) None.
-        """
-        return {name: plain(value) for name, value in self._values().items()}
+        """Return all values by name in types for JSON, which has no infinity or NaN."""
+        return {name: to_plain(value) for name, value in self._values().items()}
 
     def _values(self) -> dict[str, Any]:
         this: Any = self  # every subclass is a dataclass
@@ -52,9 +34,9 @@ class Report:
         return type(self).__name__
 
     def _lines(self) -> list[tuple[str, str]]:
-        """Return the other lines: a label, or none, and what it says."""
+        """Return the other lines as pairs of a label, which may be empty, and text."""
         return [
-            ("" if name == "note" else name, shown(value))
+            ("" if name == "note" else name, format_value(value))
             for name, value in self._values().items()
             if value is not None
         ]
@@ -66,41 +48,44 @@ class Report:
         return "\n  ".join([self._title(), *texts])
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return a value in types that JSON knows.
 
     Examples
     --------
-    >>> plain({"a": np.arange(2), "b": float("inf"), "c": np.float32(0.5)})
+    >>> to_plain({"a": np.arange(2), "b": float("inf"), "c": np.float32(0.5)})
     {'a': [0, 1], 'b': None, 'c': 0.5}
     """
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Report):
+    if isinstance(value, Result):
         return value.to_dict()
     if sparse.issparse(value):
-        value = value.toarray().tolist()
+        value = value.toarray()
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
     if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
+        return {str(key): to_plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
+        return [to_plain(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
-def shown(value: Any) -> str:
-    """Return a value for people: four digits, thousands apart, arrays in brief.
+def format_value(value: Any) -> str:
+    """Return a value as text: four digits, thousands separated, arrays in brief.
 
     Examples
     --------
-    >>> shown(12345), shown(20 / 3), shown(True), shown(np.array([0.5, 0.125]))
-    ('12,345', '6.667', 'yes', '2 values, 0.125 to 0.5')
+    >>> [format_value(value) for value in (12345, 20 / 3, True)]
+    ['12,345', '6.667', 'yes']
+    >>> format_value(np.array([0.5, 0.125]))
+    '2 values, 0.125 to 0.5'
     """
     if isinstance(value, np.ndarray):
         if not value.size:
             return "no values"
-        return f"{value.size:,} values, {shown(value.min())} to {shown(value.max())}"
+        ends = f"{format_value(value.min())} to {format_value(value.max())}"
+        return f"{value.size:,} values, {ends}"
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):

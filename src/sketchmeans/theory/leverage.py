@@ -1,4 +1,4 @@
-"""Effective dimension and ridge leverage scores, exact or within a stated band."""
+"""Effective dimension and ridge leverage scores, exact or within stated bounds."""
 
 from __future__ import annotations
 
@@ -6,44 +6,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.scores import exact_ridge_leverage_scores
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer
-from sketchmeans.theory.bands import dimension_band, score_bands
-from sketchmeans.theory.base import Report
-from sketchmeans.theory.checks import check_below, resolve_ridge
-from sketchmeans.theory.problem import KernelLike, Problem, opened
+from sketchmeans.theory.checks import check_below
+from sketchmeans.theory.problem import KernelLike, open_problem
+from sketchmeans.theory.results import Result
 from sketchmeans.theory.span import LandmarkSpan
 
-#: Up to so many rows the n × n kernel matrix is formed: seconds, and tens of megabytes.
+#: Most rows for which the n × n kernel matrix is formed: seconds, tens of megabytes.
 EXACT_ROWS = 2_000
-
 #: Landmarks of the estimates.
 _LANDMARKS = 500
 
 
 @dataclass(frozen=True, repr=False)
-class EffectiveDimension(Report):
+class EffectiveDimension(Result):
     """The effective dimension of a kernel matrix.
 
     Attributes
     ----------
     value : float
-        ``d_eff(γ)``, or the middle of the band; ``float(result)`` is the same.
+        ``d_eff(γ)``, or the middle of its bounds; ``float(result)`` is the same.
     lower, upper : float
-        The band; equal to `value` where it is exact.
+        The bounds; equal to `value` where it is exact.
     confidence : float
-        The band holds the truth with at least this probability over the draws of the
-        method, as far as Student's intervals do; 1 where it is exact.
+        The bounds hold with at least this probability over the draws of the method,
+        as far as Student's intervals do; 1 where the value is exact.
     gamma_ridge : float
         γ.
-    n_samples : int
-        Rows n.
-    n_landmarks : int or None
-        Landmarks of the estimate.
+    n_samples, n_landmarks : int, and int or None
+        Rows n, and landmarks of the estimate.
     """
 
     value: float
@@ -57,7 +51,7 @@ class EffectiveDimension(Report):
 
     @property
     def exact(self) -> bool:
-        """Whether this is no estimate."""
+        """Whether the value is exact, not an estimate."""
         return self.n_landmarks is None
 
     def __float__(self) -> float:
@@ -65,7 +59,7 @@ class EffectiveDimension(Report):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RidgeLeverageScores(Report):
+class RidgeLeverageScores(Result):
     """The ridge leverage scores of all rows.
 
     Attributes
@@ -74,11 +68,10 @@ class RidgeLeverageScores(Report):
         ``l_i(γ)``, or estimates.  A row of weight w has w times the score of one of w
         copies of it.
     lower, upper : ndarray of shape (n,)
-        The band; equal to `scores` where they are exact.
+        The bounds; equal to `scores` where they are exact.
     confidence : float
-        The bands of all rows hold at once with at least this probability over the
-        draws of the method, as far as Student's interval does; 1 where the scores are
-        exact.
+        The bounds of all rows hold at once with at least this probability, as in
+        `EffectiveDimension`.
     gamma_ridge : float
         γ.
     n_landmarks : int or None
@@ -95,7 +88,7 @@ class RidgeLeverageScores(Report):
 
     @property
     def exact(self) -> bool:
-        """Whether these are no estimates."""
+        """Whether the scores are exact, not estimates."""
         return self.n_landmarks is None
 
     @property
@@ -131,9 +124,9 @@ def effective_dimension(
 
     by Jensen's inequality on either side.  t₁ and t₂ are means over 512 columns of E,
     drawn in proportion to its diagonal, with Student's intervals at the stated
-    confidence in all; both ends leave room for rounding.  Costs about 5·n·m·(d + m), in
-    memory of a few blocks of rows and m²; the band is narrow where ``‖K − K̃‖₂`` is well
-    below γ, and more landmarks make it narrower.
+    confidence in all; both ends allow for rounding.  Costs about 5·n·m·(d + m), in
+    memory of a few blocks of rows and m²; the bounds are close where ``‖K − K̃‖₂`` is
+    well below γ, and more landmarks bring them closer.
 
     Parameters
     ----------
@@ -151,13 +144,13 @@ def effective_dimension(
     sample_weight : array-like of shape (n,), optional
         A row of weight 3 counts as three rows: the matrix is ``D^½ K D^½``.
     confidence : float, default=0.95
-        Of the band, where it is an estimate.
+        Of the bounds, where the value is an estimate.
     max_exact : int, default=2000
         Most rows for which the kernel matrix is formed.
     n_landmarks : int, default=500
         m, at most n.
     n_jobs : int or None, default=None
-        Threads; it never changes the result.
+        Threads; the result does not depend on it.
     random_state : int, Generator, RandomState or None, default=None
 
     References
@@ -178,35 +171,24 @@ def effective_dimension(
       n_samples     1,797
       exact         yes
     """
-    confidence = check_below("confidence", confidence)
-    check_integer("max_exact", max_exact, low=0)
-    size = check_integer("n_landmarks", n_landmarks)
-    with opened(
-        X,
-        kernel,
-        gamma=gamma,
-        kernel_params=kernel_params,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-        random_state=random_state,
+    _check_limits(confidence, max_exact, n_landmarks)
+    with open_problem(
+        X, kernel, gamma, kernel_params, sample_weight, n_jobs, random_state
     ) as problem:
-        n = len(problem.rows)
-        ridge = resolve_ridge(gamma_ridge, problem.rows)
-        if n <= max_exact:
-            found = exact_ridge_leverage_scores(
-                problem.rows, problem.kernel, ridge=ridge
-            )
-            value = found.effective_dimension
-            return EffectiveDimension(value, value, value, 1.0, found.ridge, n)
-        span, rng = _span(problem, ridge, size)
-        band = dimension_band(span, 1.0 - confidence, rng)
+        rows, ridge = problem.rows, problem.resolve_ridge(gamma_ridge)
+        if len(rows) <= max_exact:
+            exact = exact_ridge_leverage_scores(rows, problem.kernel, ridge=ridge)
+            value = exact.effective_dimension
+            return EffectiveDimension(value, value, value, 1.0, exact.ridge, len(rows))
+        span = LandmarkSpan(rows, problem.kernel, ridge, n_landmarks, problem.rng)
+        lower, upper = span.bound_dimension(1.0 - confidence)
     return EffectiveDimension(
-        value=band.middle,
-        lower=band.lower,
-        upper=band.upper,
-        confidence=confidence,
-        gamma_ridge=span.ridge,
-        n_samples=n,
+        value=0.5 * (lower + upper),
+        lower=lower,
+        upper=upper,
+        confidence=float(confidence),
+        gamma_ridge=ridge,
+        n_samples=len(rows),
         n_landmarks=len(span.indices),
     )
 
@@ -225,7 +207,7 @@ def ridge_leverage_scores(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> RidgeLeverageScores:
-    """Return ``l_i(γ) = [K(K + γI)⁻¹]_ii``: how much of the matrix hangs on each row.
+    """Return ``l_i(γ) = [K(K + γI)⁻¹]_ii``: how much of the matrix depends on each row.
 
     Exact for up to `max_exact` rows, in 9n³.  Above, m landmarks with the Nyström
     approximation K̃ and ``E = K − K̃`` bound every score from both sides: with the scores
@@ -234,8 +216,9 @@ def ridge_leverage_scores(
         l̃_i + (√(E_ii/γ) − √(θ l̃_i))²₊/(1 + θ)  ≤  l_i  ≤  l̃_i + (√(E_ii/γ) + √(θ l̃_i))²
 
     and ``l_i ≤ K_ii/(K_ii + γ)``.  The norm is at most ``(tr E⁴)^¼``, which 512 columns
-    of E estimate, with Student's interval at the stated confidence: it alone is left
-    to chance, and all rows share it.  Costs and memory as in `effective_dimension`.
+    of E estimate, with Student's interval at the stated confidence: only the norm is
+    left to chance, and it is the same for all rows.  Costs and memory as in
+    `effective_dimension`.
 
     Parameters
     ----------
@@ -257,37 +240,21 @@ def ridge_leverage_scores(
     >>> int(found.scores.argmax()), round(float(found.scores.max()), 3)
     (99, 0.5)
     """
-    confidence = check_below("confidence", confidence)
-    check_integer("max_exact", max_exact, low=0)
-    size = check_integer("n_landmarks", n_landmarks)
-    with opened(
-        X,
-        kernel,
-        gamma=gamma,
-        kernel_params=kernel_params,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-        random_state=random_state,
+    _check_limits(confidence, max_exact, n_landmarks)
+    with open_problem(
+        X, kernel, gamma, kernel_params, sample_weight, n_jobs, random_state
     ) as problem:
-        ridge = resolve_ridge(gamma_ridge, problem.rows)
-        if len(problem.rows) <= max_exact:
-            found = exact_ridge_leverage_scores(
-                problem.rows, problem.kernel, ridge=ridge
-            )
-            scores = found.scores
-            return RidgeLeverageScores(scores, scores, scores, 1.0, found.ridge)
-        span, rng = _span(problem, ridge, size)
-        scores, lower, upper = score_bands(span, 1.0 - confidence, rng)
-    return RidgeLeverageScores(
-        scores, lower, upper, confidence, span.ridge, len(span.indices)
-    )
+        rows, ridge = problem.rows, problem.resolve_ridge(gamma_ridge)
+        if len(rows) <= max_exact:
+            exact = exact_ridge_leverage_scores(rows, problem.kernel, ridge=ridge)
+            scores = exact.scores
+            return RidgeLeverageScores(scores, scores, scores, 1.0, exact.ridge)
+        span = LandmarkSpan(rows, problem.kernel, ridge, n_landmarks, problem.rng)
+        bounds = span.bound_scores(1.0 - confidence)
+    return RidgeLeverageScores(*bounds, float(confidence), ridge, len(span.indices))
 
 
-def _span(
-    problem: Problem, ridge: float, n_landmarks: int
-) -> tuple[LandmarkSpan, np.random.Generator]:
-    """Return the span of landmarks, and the generator for the columns."""
-    landmark_rng, column_rng = problem.rng.spawn(2)
-    size = min(n_landmarks, len(problem.rows))
-    span = LandmarkSpan(problem.rows, problem.kernel, ridge, size, landmark_rng)
-    return span, column_rng
+def _check_limits(confidence: float, max_exact: int, n_landmarks: int) -> None:
+    check_below("confidence", confidence)
+    check_integer("max_exact", max_exact, low=0)
+    check_integer("n_landmarks", n_landmarks)
