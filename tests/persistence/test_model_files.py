@@ -35,7 +35,7 @@ from sketchmeans import (
 from sketchmeans.engine.seeding import KMeansPlusPlus, LocalSearch, RandomSeeding
 from sketchmeans.kernels import KERNELS, RBF, Pairwise
 from sketchmeans.landmarks import SELECTORS
-from sketchmeans.persistence.registry import REGISTRY
+from sketchmeans.persistence.registry import SPECS
 
 #: What a file leaves out, or what is computed again when it is needed.
 LEFT_OUT = {"labels_", "_inverse", "_skl_callbacks", "_parent_callback_ctx"}
@@ -393,9 +393,9 @@ def test_the_table_knows_every_public_class():
     for name in sketchmeans.__all__:
         value = getattr(sketchmeans, name)
         if isinstance(value, type) and hasattr(value, "fit"):
-            assert REGISTRY.specs[name].cls is value
-            assert REGISTRY.specs[name].fitted
-    for spec in REGISTRY.specs.values():
+            assert SPECS[name].cls is value
+            assert SPECS[name].fitted
+    for spec in SPECS.values():
         assert set(spec.params) == set(spec.cls._get_param_names())
 
 

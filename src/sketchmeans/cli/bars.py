@@ -30,7 +30,7 @@ _NAMES = {
     "original space": "Back to all columns",
 }
 #: Names of tasks that are parts of a stage.
-_PARTS = ("pass", "block")
+_PARTS = ("iteration", "block")
 
 
 class _Time(TimeElapsedColumn):
@@ -146,11 +146,11 @@ class Bars(StageCallback):
         if cost is None:
             self._progress.advance(bar, count)
             return
-        from sketchmeans.engine.progress import expected_passes
+        from sketchmeans.engine.progress import expected_iterations
 
         costs = self._costs[stage]
         costs.append(cost)
-        total = expected_passes(costs, tol, self._most[stage]) or self._most[stage]
+        total = expected_iterations(costs, tol, self._most[stage]) or self._most[stage]
         note = f"pass {len(costs)}, cost {cost:.6g}"
         self._progress.update(bar, completed=len(costs), total=total, note=note)
 

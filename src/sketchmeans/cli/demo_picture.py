@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import confusion_matrix
 
 from sketchmeans.cli.demo_cases import EXACT_ROWS, Case, Fit
-from sketchmeans.numerics.atomic_file import whole_file
+from sketchmeans.numerics.atomic_file import open_atomic
 from sketchmeans.numerics.linalg import Array
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73")
@@ -47,7 +47,7 @@ def _save(figure: Any, path: Path) -> None:
     page = io.BytesIO()
     figure.savefig(page, format="png", dpi=125)
     image = Image.open(page).convert("RGB")
-    with whole_file(path) as file:
+    with open_atomic(path) as file:
         image.quantize(256, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
 
 

@@ -90,14 +90,14 @@ def check_report(option: str, path: str | None) -> None:
 
 def write_labels(labels: Any, path: str) -> None:
     """Write labels to a file, or to standard output as CSV."""
-    from sketchmeans.numerics.atomic_file import whole_file
+    from sketchmeans.numerics.atomic_file import open_atomic
 
     if path == STREAM:
         for text in _lines(labels):
             sys.stdout.write(text)
         sys.stdout.flush()
         return
-    with whole_file(path) as file:
+    with open_atomic(path) as file:
         _WRITERS[Path(path).suffix.lower()](labels, file)
 
 

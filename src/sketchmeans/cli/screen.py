@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sketchmeans.cli.wording import in_options
-from sketchmeans.numerics.escape import harmless, harmless_json, one_line
+from sketchmeans.numerics.escape import escape_control, escape_json, escape_line
 
 if TYPE_CHECKING:
     from sketchmeans.engine.checkpoint import Checkpoint
@@ -76,7 +76,7 @@ class Screen:
     def say(self, text: str = "", style: str = "") -> None:
         """Print a line of the result."""
         if not self._is_silent:
-            self._results.print(Text(harmless(self._renamed(text)), style=style))
+            self._results.print(Text(escape_control(self._renamed(text)), style=style))
 
     def pairs(self, lines: Mapping[str, str]) -> None:
         """Print names and values, one below the other."""
@@ -119,7 +119,7 @@ class Screen:
             from sketchmeans.theory.base import plain
 
             text = json.dumps(plain(dict(found)), ensure_ascii=False)
-            sys.stdout.write(harmless_json(self._renamed(text)) + "\n")
+            sys.stdout.write(escape_json(self._renamed(text)) + "\n")
 
     def say_error(self, text: str) -> None:
         """Print a line to standard error."""
@@ -131,7 +131,7 @@ class Screen:
         self.errors.print(line)
 
     def _text(self, text: str, style: str = "") -> Text:
-        return Text(one_line(self._renamed(text)), style=style)
+        return Text(escape_line(self._renamed(text)), style=style)
 
     def _renamed(self, text: str) -> str:
         for file, name in self.called.items():

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from sketchmeans.numerics.escape import one_line
+from sketchmeans.numerics.escape import escape_line
 from sketchmeans.report.themes import LIGHT, Theme
 
 #: Longest name of a feature or a class.
@@ -103,7 +103,7 @@ def draw_heat(
     one_sided: bool = False,
 ) -> None:
     """Draw a table of numbers in colours, with the numbers where there is room."""
-    columns = [_shortened(one_line(name)) for name in columns]
+    columns = [_shortened(escape_line(name)) for name in columns]
     ends = (
         [theme.middle, theme.accent]
         if one_sided
