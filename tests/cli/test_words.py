@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from sketchmeans.cli.screen import Screen
-from sketchmeans.cli.wording import in_options
+from sketchmeans.cli.translate import translate_errors
 from sketchmeans.numerics.escape import escape_control
 from tests.commands import refused, said
 
@@ -68,8 +68,8 @@ def test_control_codes_and_markup_in_names_are_shown_as_they_are(run, tmp_path):
 
 def test_warnings_and_bars_are_harmless(capsys):
     screen = Screen(verbose=True)
-    screen.say_error("\x1b[31m [red]")
-    with screen.working("\x1b[31m"):
+    screen.print_error("\x1b[31m [red]")
+    with screen.show_status("\x1b[31m"):
         pass
     assert capsys.readouterr().err == "\\x1b[31m [red]\n\\x1b[31m\n"
 
@@ -113,7 +113,7 @@ def test_a_terminal_that_knows_ascii_only(monkeypatch, folder):
     ],
 )
 def test_messages_speak_of_options(text, words):
-    assert in_options(text) == words
+    assert translate_errors(text) == words
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_messages_speak_of_options(text, words):
         (
             "fit DATA -k 2 --estimator exact --checkpoint c",
             2,
-            "--checkpoint means nothing to --estimator exact; leave it out",
+            "--checkpoint has no meaning for --estimator exact; leave it out",
         ),
         ("fit DATA -k 2 --kernel chi2", 1, "negative values. Try --scale none"),
         (

@@ -1,299 +1,246 @@
-"""The options that commands share, with the words of the Python interface."""
+"""The options that commands share, under the names of the Python interface."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import typer
 
-_MODEL = "How to cluster"
-_TABLE = "The table"
-_FILES = "Files"
-_TALK = "What is printed"
 
-EstimatorName = Literal["nystrom", "exact", "sketched"]
-ScaleName = Literal["standard", "robust", "none"]
-MissingName = Literal["error", "drop", "mean"]
+def _in_panel(panel: str) -> Callable[..., Any]:
+    """Return a function that makes options of one panel of the help."""
+
+    def option(help: str, *names: str, **settings: Any) -> Any:
+        return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+
+    return option
+
+
+_clustering, _table, _files, _output = map(
+    _in_panel, ("Clustering", "Table", "Files", "Output")
+)
+
 YesNo = Literal["yes", "no"]
+
+# --- arguments ------------------------------------------------------------------------
 
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
         help="A file, a folder or a pattern: .parquet, .csv, .tsv, .arrow, .feather, "
-        ".npy, .npz, .svmlight; - is CSV from standard input.",
+        ".npy, .npz, .svmlight; - reads CSV from standard input.",
         show_default=False,
     ),
 ]
 ModelFile = Annotated[
     str,
     typer.Argument(
-        metavar="MODEL", help="A file that fit --model wrote.", show_default=False
+        metavar="MODEL", help="A file written by fit --model.", show_default=False
     ),
 ]
+
+# --- clustering -----------------------------------------------------------------------
+
 NClusters = Annotated[
     int,
-    typer.Option(
-        "--n-clusters",
-        "-k",
-        metavar="K",
-        help="Number of clusters.",
-        rich_help_panel=_MODEL,
-        min=1,
+    _clustering("Number of clusters.", "--n-clusters", "-k", metavar="K", min=1),
+]
+Estimator = Annotated[
+    Literal["nystrom", "exact", "sketched"],
+    _clustering(
+        "nystrom: kernel k-means on landmarks; exact: kernel k-means on all pairs of "
+        "rows, for up to some ten thousand rows; sketched: plain k-means on reduced "
+        "columns."
     ),
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(
+    _clustering(
+        "Kernel: rbf, laplacian, polynomial, linear, cosine, sigmoid, arc-cosine or "
+        "chi2.",
         metavar="NAME",
-        help="rbf, laplacian, polynomial, linear, cosine, sigmoid, arc-cosine, chi2. ",
         show_default="rbf",
-        rich_help_panel=_MODEL,
     ),
 ]
 Gamma = Annotated[
     str | None,
-    typer.Option(
+    _clustering(
+        "Bandwidth of the kernel: a number, mean, median or scale.",
         metavar="NUMBER",
-        help="Bandwidth: a number, mean, median or scale.",
         show_default="mean",
-        rich_help_panel=_MODEL,
     ),
 ]
 Degree = Annotated[
     float | None,
-    typer.Option(
-        metavar="NUMBER",
-        help="Of the polynomial kernel.",
-        show_default="3",
-        rich_help_panel=_MODEL,
-    ),
+    _clustering("Degree of the polynomial kernel.", metavar="NUMBER", show_default="3"),
 ]
 Coef0 = Annotated[
     float | None,
-    typer.Option(
+    _clustering(
+        "Constant term of the polynomial and sigmoid kernels.",
         metavar="NUMBER",
-        help="Of the polynomial and sigmoid kernels.",
         show_default="1",
-        rich_help_panel=_MODEL,
     ),
 ]
 Landmarks = Annotated[
     str | None,
-    typer.Option(
+    _clustering(
+        "How to select landmarks: uniform, kmeans++, ridge-leverage, rpcholesky, ...",
         metavar="NAME",
-        help="How landmarks are chosen: uniform, kmeans++, ridge-leverage, rpcholesky, "
-        "...",
         show_default="uniform",
-        rich_help_panel=_MODEL,
     ),
 ]
 NLandmarks = Annotated[
     str | None,
-    typer.Option(
-        metavar="N", help="Number of landmarks, or auto.", rich_help_panel=_MODEL
-    ),
+    _clustering("Number of landmarks, or auto.", metavar="N", show_default="auto"),
 ]
 Rank = Annotated[
     int | None,
-    typer.Option(
+    _clustering(
+        "Number of eigenvectors of the landmarks' kernel matrix to keep.",
         metavar="N",
-        help="Eigen-directions of the landmarks to keep.",
         show_default="all",
-        rich_help_panel=_MODEL,
     ),
 ]
 Reducer = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Reduce the columns first: svd, sign, sampling, laplacian.",
-        rich_help_panel=_MODEL,
+    _clustering(
+        "Reduce the columns first: svd, sign, sampling or laplacian.", metavar="NAME"
     ),
 ]
 Init = Annotated[
     str | None,
-    typer.Option(
+    _clustering(
+        "Initial centres: random, k-means++, greedy-k-means++ or local-search.",
         metavar="NAME",
-        help="First centres: random, k-means++, greedy-k-means++, local-search.",
-        rich_help_panel=_MODEL,
     ),
 ]
 NInit = Annotated[
     str | None,
-    typer.Option(
-        metavar="N", help="Number of restarts, or auto.", rich_help_panel=_MODEL
-    ),
+    _clustering("Number of restarts, or auto.", metavar="N", show_default="auto"),
 ]
 MaxIter = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="Most passes in each stage.",
-        show_default="300",
-        rich_help_panel=_MODEL,
+    _clustering(
+        "Maximum number of iterations in each stage.", metavar="N", show_default="300"
     ),
 ]
 Tol = Annotated[
     float | None,
-    typer.Option(
+    _clustering(
+        "Stop when an iteration lowers the cost by no more than this share of it.",
         metavar="NUMBER",
-        help="Relative drop of the cost at which passes end.",
         show_default="0.0001",
-        rich_help_panel=_MODEL,
-    ),
-]
-Estimator = Annotated[
-    EstimatorName,
-    typer.Option(
-        help="nystrom: kernel k-means on landmarks; exact: on all pairs of rows, for "
-        "up to some ten thousand; sketched: plain k-means on sketched columns.",
-        rich_help_panel=_MODEL,
     ),
 ]
 MaxMemory = Annotated[
     str | None,
-    typer.Option(
+    _clustering(
+        "Memory to use, such as 2GB.",
         metavar="SIZE",
-        help="Memory to use, such as 2GB.",
         show_default="half of what is free",
-        rich_help_panel=_MODEL,
     ),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(
+    _clustering(
+        "Number of threads.",
         "--jobs",
         "--n-jobs",
         metavar="N",
-        help="Threads.",
         show_default="all cores",
-        rich_help_panel=_MODEL,
     ),
 ]
 Seed = Annotated[
     int,
-    typer.Option(
+    _clustering(
+        "Random seed; the same seed gives the same labels.",
         "--seed",
         "--random-state",
         metavar="N",
-        help="The same seed gives the same labels.",
-        rich_help_panel=_MODEL,
         min=0,
     ),
 ]
+
+# --- the table ------------------------------------------------------------------------
+
 Columns = Annotated[
     list[str] | None,
-    typer.Option(
+    _table(
+        "Columns to cluster by: names separated by commas, or numbers from 0 if there "
+        "are no names.",
         metavar="NAMES",
-        help="Columns to cluster by: names, separated by commas; numbers from 0 where "
-        "there are no names.",
         show_default="all",
-        rich_help_panel=_TABLE,
     ),
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Columns to leave out, separated by commas.",
-        rich_help_panel=_TABLE,
-    ),
+    _table("Columns to leave out, separated by commas.", metavar="NAMES"),
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option(
+    _table(
+        "Column of known classes: not clustered by, but compared with the clusters.",
         metavar="NAME",
-        help="A column of known classes: left out, and compared with the clusters.",
-        rich_help_panel=_TABLE,
     ),
 ]
 Scale = Annotated[
-    ScaleName,
-    typer.Option(
-        help="standard: mean 0, deviation 1; robust: by median and quartiles; none: "
-        "columns in large units then count most.",
-        rich_help_panel=_TABLE,
+    Literal["standard", "robust", "none"],
+    _table(
+        "standard: mean 0 and deviation 1; robust: by median and quartiles; none: as "
+        "they are, so that columns in large units count most."
     ),
 ]
 Missing = Annotated[
-    MissingName,
-    typer.Option(
-        help="Rows with missing values: an error, left out (label -1), or filled with "
-        "the mean.",
-        rich_help_panel=_TABLE,
+    Literal["error", "drop", "mean"],
+    _table(
+        "What to do with missing values: stop with an error, drop the row (its label "
+        "is -1), or fill in the mean of the column."
     ),
 ]
 Header = Annotated[
     YesNo | None,
-    typer.Option(
-        help="Whether text starts with the names of the columns.",
-        show_default="found out",
-        rich_help_panel=_TABLE,
+    _table(
+        "Whether the first line of a text file holds column names.",
+        show_default="detected",
     ),
 ]
 ZeroBased = Annotated[
     YesNo | None,
-    typer.Option(
-        help="Whether features of svmlight files are counted from 0.",
-        show_default="found out, or as in the fit",
-        rich_help_panel=_TABLE,
+    _table(
+        "Whether svmlight files count features from 0.",
+        show_default="detected, or as in the fit",
     ),
 ]
+
+# --- files and output -----------------------------------------------------------------
+
+LABELS_HELP = (
+    "Write the labels to this file: .csv (row,label), .npy or .parquet; - writes CSV "
+    "to standard output."
+)
+
 Checkpoint = Annotated[
     str | None,
-    typer.Option(
+    _files(
+        "Save the state of the fit to this file; the same command resumes from it.",
         metavar="FILE",
-        help="Save what is done here; the same command resumes from it.",
-        rich_help_panel=_FILES,
     ),
 ]
-ModelOut = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Save the model here.", rich_help_panel=_FILES),
-]
-LabelsOut = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the labels here: .csv (row,label), .npy or .parquet; - is CSV on "
-        "standard output.",
-        rich_help_panel=_FILES,
-    ),
-]
+ModelOut = Annotated[str | None, _files("Save the model to this file.", metavar="FILE")]
+LabelsOut = Annotated[str | None, _files(LABELS_HELP, metavar="FILE")]
 ReportOut = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write a report of the clusters here, as one HTML file.",
-        rich_help_panel=_FILES,
-    ),
+    _files("Write a report on the clusters to this HTML file.", metavar="FILE"),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="One JSON object.", rich_help_panel=_TALK)
-]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet", "-q", help="Nothing but errors and warnings.", rich_help_panel=_TALK
-    ),
-]
+Json = Annotated[bool, _output("Print the result as one JSON object.", "--json")]
+Quiet = Annotated[bool, _output("Print only warnings and errors.", "--quiet", "-q")]
 QuietAnswer = Annotated[
-    bool,
-    typer.Option(
-        "--quiet",
-        "-q",
-        help="Nothing but the answer, errors and warnings.",
-        rich_help_panel=_TALK,
-    ),
+    bool, _output("Print only the answer, warnings and errors.", "--quiet", "-q")
 ]
 Verbose = Annotated[
-    bool,
-    typer.Option(
-        "--verbose", "-v", help="A line a stage and a pass.", rich_help_panel=_TALK
-    ),
+    bool, _output("Print one line per stage and per iteration.", "--verbose", "-v")
 ]
-Debug = Annotated[
-    bool,
-    typer.Option("--debug", help="Show where an error is from.", rich_help_panel=_TALK),
-]
+Debug = Annotated[bool, _output("Show the traceback of an error.", "--debug")]
