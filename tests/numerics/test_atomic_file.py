@@ -43,6 +43,7 @@ def write(path, content=b"whole"):
         file.write(content)
 
 
+@pytest.mark.process
 def test_parts_of_killed_processes_are_removed_and_others_are_not(holder, tmp_path):
     others = [".m.skm.x.01234567.part", ".m.skm.0123456.part", "m.skm.01234567.part"]
     for name in others:

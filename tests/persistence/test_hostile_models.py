@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import re
 import resource
 import signal
 import sys
@@ -230,26 +231,26 @@ DAMAGE = [
 ]
 
 
-def test_two_thousand_damaged_files(saved, tmp_path):
+def test_a_thousand_damaged_files(saved, tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "damaged.skm"
     outcomes = []
     originals = [(model, file.read_bytes()) for model, file in saved.values()]
     load_or_refuse(saved["nystrom"][1], saved["nystrom"][0])  # all is imported
     with contained(60):
-        for turn in range(2000):
+        for turn in range(1000):
             model, data = originals[turn % len(originals)]
             damage = DAMAGE[turn // len(originals) % len(DAMAGE)]
             path.write_bytes(damage(data, rng))
             outcomes.append(load_or_refuse(path, model))
     # Some damage is none: a bit of a space, or bytes that were zero already.
-    assert 0 < sum(outcomes) < 100
+    assert 0 < sum(outcomes) < 50
 
 
 def test_every_bit_of_every_tensor_counts(saved, tmp_path):
     data, rng = saved["nystrom"][1].read_bytes(), np.random.default_rng(1)
     start = 8 + int.from_bytes(data[:8], "little")
-    for at in rng.choice(np.arange(start, len(data)), 300, replace=False):
+    for at in rng.choice(np.arange(start, len(data)), 100, replace=False):
         changed = bytearray(data)
         changed[at] ^= 1 << rng.integers(8)
         (tmp_path / "m.skm").write_bytes(changed)
@@ -325,7 +326,7 @@ def test_little_memory_is_taken_before_a_header_is_refused(name, tmp_path):
 
 
 def test_a_model_with_too_many_names_is_not_saved(tmp_path):
-    names = [f"a column with a rather long name {i}" for i in range(100_000)]
+    names = [f"column {i} with a long name{'.' * 400}" for i in range(20_000)]
     table = pd.DataFrame(np.ones((3, len(names)), np.float32), columns=names)
     model = SketchedKMeans(1, reducer="sampling", random_state=0).fit(table)
     with pytest.raises(ModelFileError, match="tables without names of columns"):
@@ -676,20 +677,21 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("name", FORGERIES)
-def test_forgeries_are_refused(name, saved, tmp_path):
-    base, edit, reason = FORGERIES[name]
-    schema, tensors = parts(saved[base][1])
-    edit(schema["model"], tensors)
-    path = forged(tmp_path / "m.skm", schema, tensors)
-    with contained(10), pytest.raises(ModelFileError, match=reason) as caught:
-        sketchmeans.load(path)
-    assert "m.skm" in str(caught.value)
+@pytest.mark.parametrize("base", sorted({base for base, _, _ in FORGERIES.values()}))
+def test_forgeries_are_refused(base, saved, tmp_path):
+    for name, (model, edit, reason) in FORGERIES.items():
+        if model == base:
+            schema, tensors = parts(saved[base][1])
+            edit(schema["model"], tensors)
+            path = forged(tmp_path / "m.skm", schema, tensors)
+            with contained(10):
+                _, error = outcome(path)
+            assert error is not None, name
+            assert re.search(reason, str(error)), name
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_schemas_that_are_none(tmp_path):
+    for text, reason in (
         ("[" * 100_000, "its JSON is nested too deeply"),
         ('{"model": ' * 100_000, "its JSON is nested too deeply"),
         ("{", "Expecting"),
@@ -699,12 +701,10 @@ def test_forgeries_are_refused(name, saved, tmp_path):
         ('{"written_by": 1, "model": 1e999}', "the model of class None"),
         ('{"written_by": 1, "model": [[]]}', "the model of class None"),
         ('{"written_by": 1, "model": ' + "1" * 5000 + "}", "limit"),
-    ],
-)
-def test_schemas_that_are_none(text, reason, tmp_path):
-    path = forged(tmp_path / "m.skm", text, {})
-    with contained(10), pytest.raises(ModelFileError, match=reason):
-        sketchmeans.load(path)
+    ):
+        path = forged(tmp_path / "m.skm", text, {})
+        with contained(10), pytest.raises(ModelFileError, match=reason):
+            sketchmeans.load(path)
 
 
 def test_infinite_numbers_of_json(saved, tmp_path):
@@ -824,7 +824,7 @@ def test_forgeries_at_random(name, saved, tmp_path):
     outcomes = []
 
     @settings(
-        max_examples=50,
+        max_examples=30,
         deadline=None,
         derandomize=True,
         database=None,
@@ -840,4 +840,4 @@ def test_forgeries_at_random(name, saved, tmp_path):
             assert_usable(model)
 
     check()
-    assert outcomes.count(False) > 20
+    assert outcomes.count(False) > 12
