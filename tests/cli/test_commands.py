@@ -24,6 +24,7 @@ from sketchmeans import (
 )
 from sketchmeans.cli import main
 from sketchmeans.cli.data import read_classes
+from sketchmeans.cli.options import PrintOptions
 from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration
 from sketchmeans.data.preparation import as_table
@@ -632,7 +633,7 @@ def test_bars_on_a_terminal():
 
 
 def test_nothing_is_drawn_without_a_terminal_or_if_told_so(capsys):
-    for screen in (Screen(), Screen(quiet=True)):
+    for screen in (Screen(), Screen(PrintOptions(quiet=True))):
         with Display(screen) as display, display.stage("A stage"):
             model = display.attach(python_model())
         assert not hasattr(model, "_skl_callbacks")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sketchmeans.cli.options import PrintOptions
 from sketchmeans.cli.screen import Screen
 from sketchmeans.cli.translate import translate_errors
 from sketchmeans.numerics.escape import escape_control
@@ -67,7 +68,7 @@ def test_control_codes_and_markup_in_names_are_shown_as_they_are(run, tmp_path):
 
 
 def test_warnings_and_bars_are_harmless(capsys):
-    screen = Screen(verbose=True)
+    screen = Screen(PrintOptions(verbose=True))
     screen.print_error("\x1b[31m [red]")
     with screen.show_status("\x1b[31m"):
         pass

@@ -16,6 +16,7 @@ from sketchmeans.cli.compare import compare
 from sketchmeans.cli.demo import demo
 from sketchmeans.cli.fit import fit, predict
 from sketchmeans.cli.info import info
+from sketchmeans.cli.options import expand_options
 from sketchmeans.cli.report import report
 from sketchmeans.cli.screen import Screen, current_screen
 from sketchmeans.cli.signals import handle_signals, stop_at_once
@@ -39,7 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (fit, predict, report, compare, choose, info, demo):
-    app.command()(_command)
+    app.command()(expand_options(_command))
 
 
 def _print_version(wanted: bool) -> None:

@@ -11,9 +11,9 @@ import typer
 
 from sketchmeans.cli import options as o
 from sketchmeans.cli.data import (
-    FileOptions,
-    TableOptions,
+    make_clusterer,
     make_estimator,
+    open_table,
     read_classes,
 )
 from sketchmeans.cli.output import REPORT, check_outputs
@@ -37,6 +37,7 @@ Choice = tuple[Any, Any, Any]
 
 def choose(
     data: o.Data,
+    *,
     n_clusters: Annotated[
         str,
         typer.Option(
@@ -56,23 +57,15 @@ def choose(
         ),
     ] = None,
     kernel: o.Kernel = None,
-    columns: o.Columns = None,
-    exclude: o.Exclude = None,
-    label_column: o.LabelColumn = None,
-    scale: o.Scale = "standard",
-    missing: o.Missing = "error",
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
+    table_options: o.TableOptions,
+    file_options: o.FileOptions,
     report: o.ReportOut = None,
     jobs: o.Jobs = None,
     seed: o.Seed = 0,
-    as_json: o.Json = False,
-    quiet: o.QuietAnswer = False,
-    verbose: o.Verbose = False,
-    debug: o.Debug = False,
+    print_options: o.PrintOptions,
 ) -> None:
     """Suggest a number of clusters and a bandwidth, with the reason."""
-    screen = Screen(as_json, quiet, verbose, debug, answers=True)
+    screen = Screen(print_options, answers=True)
     counts, gammas = _parse_counts(n_clusters), _parse_gammas(gamma)
     has_gamma = _has_gamma(kernel)
     if gammas and not has_gamma:
@@ -82,12 +75,10 @@ def choose(
     check_outputs({"--report": report}, [data], {"--report": REPORT})
     params = {"kernel": kernel, "n_jobs": jobs, "random_state": seed}
     typed = {name: value for name, value in params.items() if value is not None}
-    options = TableOptions(columns, exclude, label_column, scale, missing)
-    reading = FileOptions(header, zero_based)
     width = gammas[0] if len(gammas) == 1 else None
-    with reading.open(data, screen) as table:
+    with open_table(data, file_options, screen) as table:
         estimator = make_estimator("nystrom", counts[0], {**params, "gamma": width})
-        model = options.make_clusterer(estimator, table)
+        model = make_clusterer(table_options, estimator, table)
         with Display(screen) as display:
             rows = display.attach(model).learn(table).prepare(table)
         choose_gamma = has_gamma and len(gammas) != 1
@@ -106,7 +97,7 @@ def choose(
         screen.print(found.note)
     if not has_gamma:
         screen.print(f"The {kernel} kernel has no bandwidth to choose.")
-    words = {**vars(options), **vars(reading), "seed": seed}
+    words = {**vars(table_options), **vars(file_options), "seed": seed}
     screen.print(f"\nNext: {_next_command(data, k, width, kernel, words)}", "bold")
     if report is not None:
         screen.print(f"Wrote {report}.")

@@ -9,9 +9,9 @@ import typer
 
 from sketchmeans.cli import options as o
 from sketchmeans.cli.data import (
-    FileOptions,
-    TableOptions,
+    make_clusterer,
     make_estimator,
+    open_table,
     parse_number,
 )
 from sketchmeans.cli.progress import Display, Stages
@@ -24,13 +24,9 @@ PLAIN = "plain k-means"
 def compare(
     data: o.Data,
     n_clusters: o.NClusters,
-    columns: o.Columns = None,
-    exclude: o.Exclude = None,
-    label_column: o.LabelColumn = None,
-    scale: o.Scale = "standard",
-    missing: o.Missing = "error",
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
+    *,
+    table_options: o.TableOptions,
+    file_options: o.FileOptions,
     kernel: o.Kernel = None,
     gamma: o.Gamma = None,
     landmarks: Annotated[
@@ -43,13 +39,10 @@ def compare(
     max_memory: o.MaxMemory = None,
     jobs: o.Jobs = None,
     seed: o.Seed = 0,
-    as_json: o.Json = False,
-    quiet: o.QuietAnswer = False,
-    verbose: o.Verbose = False,
-    debug: o.Debug = False,
+    print_options: o.PrintOptions,
 ) -> None:
     """Compare ways to select landmarks, and plain k-means, on a table."""
-    screen = Screen(as_json, quiet, verbose, debug, answers=True)
+    screen = Screen(print_options, answers=True)
     kernel_params = {
         "kernel": kernel,
         "gamma": parse_number(gamma),
@@ -57,9 +50,8 @@ def compare(
     }
     shared = {"max_memory": max_memory, "n_jobs": jobs, "random_state": seed}
     models = _make_models(n_clusters, landmarks, kernel_params, shared)
-    options = TableOptions(columns, exclude, label_column, scale, missing)
-    with FileOptions(header, zero_based).open(data, screen) as table:
-        found, shape = _compare(screen, models, options, table)
+    with open_table(data, file_options, screen) as table:
+        found, shape = _compare(screen, models, table_options, table)
     _print_comparison(screen, found, shape)
     screen.print_json(
         {**found.to_dict(), "n_samples": shape[0], "n_clusters": n_clusters}
@@ -90,13 +82,13 @@ def _make_models(
 
 
 def _compare(
-    screen: Screen, models: Mapping[str, Any], options: TableOptions, table: Any
+    screen: Screen, models: Mapping[str, Any], options: o.TableOptions, table: Any
 ) -> tuple[Any, tuple[int, int]]:
     """Return the comparison of the fitted models, and the shape of the table."""
     from sketchmeans.diagnostics import compare_models
 
     with Display(screen) as display:
-        clusterer = options.make_clusterer(models[PLAIN], table)
+        clusterer = make_clusterer(options, models[PLAIN], table)
         rows = display.attach(clusterer).learn(table).prepare(table)
         classes = None
         if options.label_column is not None:

@@ -9,15 +9,14 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
+from sketchmeans.cli.options import FileOptions, TableOptions
 from sketchmeans.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from sketchmeans.cluster.table import TableClusterer
     from sketchmeans.data.preparation import Table
 
 #: The estimators by the name that is typed.
@@ -31,60 +30,38 @@ STREAM, STREAM_NAME = "-", "standard input"
 _YES_NO = {"yes": True, "no": False, None: None}
 
 
-@dataclass(frozen=True)
-class FileOptions:
-    """How a file is read, as typed: "yes", "no", or None to detect it."""
+@contextmanager
+def open_table(data: str, options: FileOptions, screen: Screen) -> Iterator[Table]:
+    """Yield a table; warnings are printed meanwhile.
 
-    header: str | None = None
-    zero_based: str | None = None
+    Standard input is copied to a file, as a fit reads its rows many times.  Whatever is
+    printed calls that file standard input.
+    """
+    from sketchmeans.data.preparation import as_table
 
-    @contextmanager
-    def open(self, data: str, screen: Screen) -> Iterator[Table]:
-        """Yield a table; warnings are printed meanwhile.
-
-        Standard input is copied to a file, as a fit reads its rows many times.
-        Whatever is printed calls that file standard input.
-        """
-        with screen.print_warnings():
-            if data != STREAM:
-                yield self.read(data)
-                return
-            with _copy_stream(sys.stdin.buffer) as path:
-                screen.names[path] = STREAM_NAME
-                yield self.read(path)
-
-    def read(self, path: str) -> Table:
-        """Return the table that a path stands for."""
-        from sketchmeans.data.preparation import as_table
-
-        return as_table(
-            path, header=_YES_NO[self.header], zero_based=_YES_NO[self.zero_based]
-        )
+    reading = {name: _YES_NO[value] for name, value in vars(options).items()}
+    with screen.print_warnings():
+        if data != STREAM:
+            yield as_table(data, **reading)
+            return
+        with _copy_stream(sys.stdin.buffer) as path:
+            screen.names[path] = STREAM_NAME
+            yield as_table(path, **reading)
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """How a table is prepared, as typed."""
+def make_clusterer(options: TableOptions, estimator: Any, table: Table) -> Any:
+    """Return the estimator of raw tables."""
+    from sketchmeans import TableClusterer
 
-    columns: Sequence[str] | None
-    exclude: Sequence[str] | None
-    label_column: str | None
-    scale: str
-    missing: str
-
-    def make_clusterer(self, estimator: Any, table: Table) -> TableClusterer:
-        """Return the estimator of raw tables."""
-        from sketchmeans import TableClusterer
-
-        label = self.label_column
-        return TableClusterer(
-            estimator,
-            columns=parse_columns("--columns", self.columns, table),
-            exclude=parse_columns("--exclude", self.exclude, table),
-            label_column=None if label is None else _parse_column(label, table),
-            scale=self.scale,
-            missing=self.missing,
-        )
+    label = options.label_column
+    return TableClusterer(
+        estimator,
+        columns=parse_columns("--columns", options.columns, table),
+        exclude=parse_columns("--exclude", options.exclude, table),
+        label_column=None if label is None else _parse_column(label, table),
+        scale=options.scale,
+        missing=options.missing,
+    )
 
 
 def parse_number(text: str | None) -> float | int | str | None:
@@ -121,7 +98,8 @@ def parse_columns(
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
     >>> _ = path.write_text("a,b,c d\n1,2,3\n")
-    >>> parse_columns("--columns", ["a,c d", "b"], FileOptions().read(str(path)))
+    >>> from sketchmeans.data.preparation import as_table
+    >>> parse_columns("--columns", ["a,c d", "b"], as_table(path))
     ['a', 'c d', 'b']
     """
     if not typed:

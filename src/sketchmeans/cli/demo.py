@@ -26,7 +26,7 @@ def demo(
     debug: o.Debug = False,
 ) -> None:
     """Cluster three examples; write a picture and a report."""
-    screen = Screen(as_json, quiet, debug=debug)
+    screen = Screen(o.PrintOptions(as_json, quiet, debug=debug))
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"--out {out} should be a folder.")

@@ -12,10 +12,10 @@ import typer
 from sketchmeans.cli import options as o
 from sketchmeans.cli.data import (
     STREAM,
-    FileOptions,
-    TableOptions,
+    make_clusterer,
     make_estimator,
     open_model_rows,
+    open_table,
     parse_count,
     parse_number,
     read_classes,
@@ -33,68 +33,37 @@ _MAX_LISTED = 30
 def fit(
     data: o.Data,
     n_clusters: o.NClusters,
+    *,
     model: o.ModelOut = None,
     labels: o.LabelsOut = None,
     report: o.ReportOut = None,
-    checkpoint: o.Checkpoint = None,
-    columns: o.Columns = None,
-    exclude: o.Exclude = None,
-    label_column: o.LabelColumn = None,
-    scale: o.Scale = "standard",
-    missing: o.Missing = "error",
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
-    estimator: o.Estimator = "nystrom",
-    kernel: o.Kernel = None,
-    gamma: o.Gamma = None,
-    degree: o.Degree = None,
-    coef0: o.Coef0 = None,
-    landmarks: o.Landmarks = None,
-    n_landmarks: o.NLandmarks = None,
-    rank: o.Rank = None,
-    reducer: o.Reducer = None,
-    init: o.Init = None,
-    n_init: o.NInit = None,
-    max_iter: o.MaxIter = None,
-    tol: o.Tol = None,
-    max_memory: o.MaxMemory = None,
-    jobs: o.Jobs = None,
-    seed: o.Seed = 0,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    verbose: o.Verbose = False,
-    debug: o.Debug = False,
+    checkpoint: o.CheckpointOut = None,
+    table_options: o.TableOptions,
+    file_options: o.FileOptions,
+    estimator_options: o.EstimatorOptions,
+    print_options: o.PrintOptions,
 ) -> None:
     """Cluster a table; write a model, labels and a report."""
-    screen = Screen(as_json, quiet, verbose, debug, labels_on_output=labels == STREAM)
-    params = {
-        "kernel": kernel,
-        "gamma": parse_number(gamma),
-        "degree": degree,
-        "coef0": coef0,
-        "landmarks": landmarks,
-        "n_landmarks": parse_number(n_landmarks),
-        "rank": rank,
-        "reducer": reducer,
-        "init": init,
-        "n_init": parse_count("--n-init", n_init),
-        "max_iter": max_iter,
-        "tol": tol,
-        "max_memory": max_memory,
-        "n_jobs": jobs,
-        "random_state": seed,
-    }
+    screen = Screen(print_options, labels_on_output=labels == STREAM)
     outputs = {"--model": model, "--labels": labels, "--report": report}
     files = {**outputs, "--checkpoint": checkpoint}
     check_outputs(files, [data], {"--labels": LABELS, "--report": REPORT})
-    built = make_estimator(estimator, n_clusters, params)
-    if checkpoint is not None and "checkpoint" not in signature(built.fit).parameters:
+    typed = vars(estimator_options)
+    params = {
+        **typed,
+        "gamma": parse_number(typed["gamma"]),
+        "n_landmarks": parse_number(typed["n_landmarks"]),
+        "n_init": parse_count("--n-init", typed["n_init"]),
+    }
+    name = params.pop("estimator")
+    estimator = make_estimator(name, n_clusters, params)
+    known = signature(estimator.fit).parameters
+    if checkpoint is not None and "checkpoint" not in known:
         raise typer.BadParameter(
-            f"--checkpoint has no meaning for --estimator {estimator}; leave it out."
+            f"--checkpoint has no meaning for --estimator {name}; leave it out."
         )
-    options = TableOptions(columns, exclude, label_column, scale, missing)
-    with FileOptions(header, zero_based).open(data, screen) as table:
-        clusterer = options.make_clusterer(built, table)
+    with open_table(data, file_options, screen) as table:
+        clusterer = make_clusterer(table_options, estimator, table)
         start = time.perf_counter()
         with (
             Display(screen) as display,
@@ -249,16 +218,13 @@ def print_sizes(screen: Screen, sizes: Any, exemplars: Any) -> None:
 def predict(
     model: o.ModelFile,
     data: o.Data,
+    *,
     out: Annotated[str, typer.Option(metavar="FILE", help=o.LABELS_HELP)] = STREAM,
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    verbose: o.Verbose = False,
-    debug: o.Debug = False,
+    file_options: o.FileOptions,
+    print_options: o.PrintOptions,
 ) -> None:
     """Label the rows of a table with a saved model."""
-    screen = Screen(as_json, quiet, verbose, debug, labels_on_output=out == STREAM)
+    screen = Screen(print_options, labels_on_output=out == STREAM)
     check_outputs({"--out": out}, [model, data], {"--out": LABELS})
     from sketchmeans import TableClusterer, load
     from sketchmeans.cli.counted_rows import CountedTable
@@ -269,7 +235,7 @@ def predict(
             f"{model} holds a {type(fitted).__name__}, which has no clusters."
         )
     with (
-        FileOptions(header, zero_based).open(data, screen) as table,
+        open_table(data, file_options, screen) as table,
         Display(screen) as display,
         display.stage("Labelling rows") as stage,
     ):
@@ -292,7 +258,7 @@ def predict(
             "files": files,
         }
     )
-    if files or verbose:
+    if files or screen.verbose:
         note = f"; {dropped:,} with missing values have the label -1" if dropped else ""
         where = f" Wrote {out}." if files else ""
         took = format_duration(seconds)

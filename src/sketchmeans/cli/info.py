@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sketchmeans.cli import options as o
-from sketchmeans.cli.data import STREAM, STREAM_NAME, FileOptions
+from sketchmeans.cli.data import STREAM, STREAM_NAME, open_table
 from sketchmeans.cli.fit import print_sizes
 from sketchmeans.cli.screen import Screen
 
@@ -36,18 +36,18 @@ def info(
             help="A model or a table; - reads CSV from standard input.",
         ),
     ],
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
+    *,
+    file_options: o.FileOptions,
     as_json: o.Json = False,
     debug: o.Debug = False,
 ) -> None:
     """Describe a model file or a table."""
-    screen = Screen(as_json, debug=debug)
+    screen = Screen(o.PrintOptions(as_json=as_json, debug=debug))
     from sketchmeans.data.sources import FORMATS
 
     is_table = file == STREAM or Path(file).suffix.lower() in FORMATS
     if is_table or os.path.isdir(file) or not os.path.lexists(file):
-        with FileOptions(header, zero_based).open(file, screen) as table:
+        with open_table(file, file_options, screen) as table:
             _print_table(screen, table, STREAM_NAME if file == STREAM else file)
     else:
         _print_model(screen, file)

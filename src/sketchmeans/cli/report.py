@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sketchmeans.cli import options as o
-from sketchmeans.cli.data import FileOptions, open_model_rows, read_classes
+from sketchmeans.cli.data import open_model_rows, open_table, read_classes
 from sketchmeans.cli.output import REPORT, check_outputs
 from sketchmeans.cli.progress import Display, Stages
 from sketchmeans.cli.screen import Screen
@@ -25,6 +25,7 @@ _READING_STAGES = ("clusters", "certificate")
 def report(
     model: o.ModelFile,
     data: o.Data,
+    *,
     out: Annotated[
         str, typer.Option(metavar="FILE", help="Write the report to this file.")
     ] = "report.html",
@@ -36,21 +37,17 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    verbose: o.Verbose = False,
-    debug: o.Debug = False,
+    file_options: o.FileOptions,
+    print_options: o.PrintOptions,
 ) -> None:
     """Explain a saved model on a table in pictures, as one HTML file."""
-    screen = Screen(as_json, quiet, verbose, debug)
+    screen = Screen(print_options)
     check_outputs({"--out": out}, [model, data], {"--out": REPORT})
     shape = _parse_shape(image_shape)
     from sketchmeans import load
 
     fitted = load(model)
-    with FileOptions(header, zero_based).open(data, screen) as table:
+    with open_table(data, file_options, screen) as table:
         classes = read_classes(fitted, table)
         write_model_report(
             screen,

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sketchmeans.cli.options import PrintOptions
 from sketchmeans.cli.translate import translate_errors
 from sketchmeans.numerics.escape import escape_control, escape_json, escape_line
 
@@ -28,14 +29,7 @@ class Screen:
 
     Parameters
     ----------
-    as_json : bool
-        Results are one JSON object on standard output.
-    quiet : bool
-        Only warnings and errors, and the answer of a command that `answers`.
-    verbose : bool
-        One line per stage and iteration instead of bars.
-    debug : bool
-        Errors of the library are raised.
+    options : PrintOptions
     labels_on_output : bool
         Standard output is for labels, so that everything else goes to standard error.
     answers : bool
@@ -47,23 +41,21 @@ class Screen:
 
     def __init__(
         self,
-        as_json: bool = False,
-        quiet: bool = False,
-        verbose: bool = False,
-        debug: bool = False,
+        options: PrintOptions = PrintOptions(),  # noqa: B008 - it is frozen
         *,
         labels_on_output: bool = False,
         answers: bool = False,
     ) -> None:
-        if quiet and verbose:
+        self.quiet, self.verbose = options.quiet, options.verbose
+        self.as_json, self.debug = options.as_json, options.debug
+        if self.quiet and self.verbose:
             raise typer.BadParameter("--quiet and --verbose exclude each other.")
-        if labels_on_output and as_json:
+        if labels_on_output and self.as_json:
             raise typer.BadParameter(
                 "--json and labels cannot both go to standard output."
             )
-        self.as_json, self.quiet, self.verbose = as_json, quiet, verbose
-        self.debug, self._results_on_error = debug, labels_on_output
-        self._is_silent = as_json or (quiet and not answers)
+        self._results_on_error = labels_on_output
+        self._is_silent = self.as_json or (self.quiet and not answers)
         #: Names to print instead of the paths of temporary files.
         self.names: dict[str, str] = {}
         #: Holds the work that is done if the command is stopped.
