@@ -171,10 +171,10 @@ def _choose_gamma(
     tried = gammas or bandwidth_grid(rows, **params)
     title = f"Trying bandwidths for {k} clusters"
     parts = []
-    with Display(screen) as display, display.stage(title, len(tried)) as stage:
+    with Display(screen) as display, display.stage(title, len(tried)) as on_tried:
         for gamma in tried:  # each alone gives the same, as the seed is a number
             parts.append(bandwidth_path(rows, [gamma], k, **params))
-            stage.advance()
+            on_tried()
     path = {
         name: [value for part in parts for value in part[name]] for name in parts[0]
     }

@@ -14,7 +14,7 @@ from sketchmeans.cli.data import (
     open_table,
     parse_number,
 )
-from sketchmeans.cli.progress import Display, Stages
+from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration
 
 #: What plain k-means is called.
@@ -95,19 +95,18 @@ def _compare(
             classes = clusterer.label_values(table)
         for model in models.values():
             display.attach(model)
-        stages = Stages(display)
-        with display.stage("Methods compared", len(models)) as methods:
+        with display.stage("Methods compared", len(models)) as on_compared:
 
             def on_model(name: str) -> None:
                 if name != next(iter(models)):
-                    methods.advance()
-                stages.finish()
+                    on_compared()
+                display.finish()
                 display.remove_finished()
                 what = name if name == PLAIN else f"{name} landmarks"
-                stages.next(f"Clustering with {what}")
+                display.next(f"Clustering with {what}")
 
             found = compare_models(models, rows, classes, on_model=on_model)
-            stages.finish()
+            display.finish()
             display.remove_finished()
     return found, rows.shape
 

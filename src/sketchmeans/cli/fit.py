@@ -237,15 +237,16 @@ def predict(
     with (
         open_table(data, file_options, screen) as table,
         Display(screen) as display,
-        display.stage("Labelling rows") as stage,
     ):
         start = time.perf_counter()
+        display.next("Labelling rows")
         # Rows with missing values are found first.
         n_passes = 2 if getattr(fitted, "missing", None) == "drop" else 1
-        rows: Any = CountedTable(table, stage, n_passes)
+        rows: Any = CountedTable(table, display, n_passes)
         if not isinstance(fitted, TableClusterer):
             rows = open_model_rows(fitted, rows)
         labels = fitted.predict(rows)
+        display.finish()
         seconds = time.perf_counter() - start
     dropped = int((labels < 0).sum())
     write_labels(labels, out)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 from rich.progress import (
@@ -57,6 +56,7 @@ class Display:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._tasks: dict[int, TaskID] = {}  # of the stages of fits
+        self._current: TaskID | None = None
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
@@ -76,11 +76,34 @@ class Display:
         self._progress.stop()
 
     @contextmanager
-    def stage(self, title: str, total: int | None = None) -> Iterator[Stage]:
-        """Show a stage of so many parts, if that is known."""
+    def stage(
+        self, title: str, total: int | None = None
+    ) -> Iterator[Callable[[], None]]:
+        """Show a stage of so many parts; yields what to call after each."""
         task = self._begin(title, total)
-        yield Stage(self._progress, task)
+        yield lambda: self._progress.advance(task)
         self._end(task)
+
+    def next(self, title: str, total: int | None = None) -> None:
+        """End the stage that this began before, and begin another."""
+        self.finish()
+        self._current = self._begin(title, total)
+
+    def finish(self) -> None:
+        """End the stage that `next` began."""
+        if self._current is not None:
+            self._end(self._current)
+            self._current = None
+
+    def expect_rows(self, n_rows: int) -> None:
+        """Note how many rows the stage that `next` began reads."""
+        if self._current is not None:
+            self._progress.update(self._current, total=n_rows)
+
+    def add_rows(self, n_rows: int) -> None:
+        """Note that the stage that `next` began has read some rows."""
+        if self._current is not None:
+            self._progress.advance(self._current, n_rows)
 
     def remove_finished(self) -> None:
         """Remove the bars of finished stages."""
@@ -144,48 +167,6 @@ class Display:
         elif context.task_name == "iteration":
             tol = getattr(estimator, "tol", 0.0)
             self._add_iteration(self._tasks[id(context.parent)], metadata["cost"], tol)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A piece of work that is shown."""
-
-    progress: Progress
-    task: TaskID
-
-    def expect(self, total: int) -> None:
-        """Note how many parts it has."""
-        self.progress.update(self.task, total=total)
-
-    def advance(self, n_parts: int = 1) -> None:
-        """Note that some parts are done."""
-        self.progress.advance(self.task, n_parts)
-
-
-class Stages:
-    """Stages one after the other; parts that are done count for the current one."""
-
-    def __init__(self, display: Display) -> None:
-        self._display = display
-        self._stack = ExitStack()
-        self._current: Stage
-
-    def next(self, title: str, total: int | None = None) -> None:
-        """End the current stage, and begin another."""
-        self.finish()
-        self._current = self._stack.enter_context(self._display.stage(title, total))
-
-    def finish(self) -> None:
-        """End the current stage."""
-        self._stack.close()
-
-    def expect(self, total: int) -> None:
-        """Note how many parts the current stage has."""
-        self._current.expect(total)
-
-    def advance(self, n_parts: int = 1) -> None:
-        """Note that some parts of the current stage are done."""
-        self._current.advance(n_parts)
 
 
 def _is_stage(context: Any) -> bool:

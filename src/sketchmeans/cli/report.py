@@ -12,7 +12,7 @@ import typer
 from sketchmeans.cli import options as o
 from sketchmeans.cli.data import open_model_rows, open_table, read_classes
 from sketchmeans.cli.output import REPORT, check_outputs
-from sketchmeans.cli.progress import Display, Stages
+from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -70,14 +70,13 @@ def write_model_report(
     from sketchmeans.report import write_report
 
     with Display(screen) as display:
-        stages = Stages(display)
-        stages.next("Report: rows")
-        rows = open_model_rows(model, CountedTable(table, stages))
+        display.next("Report: rows")
+        rows = open_model_rows(model, CountedTable(table, display))
         rows.path = screen.names.get(table.path, rows.path)
 
         def on_stage(name: str) -> None:
             n_rows = len(rows) if name in _READING_STAGES else None
-            stages.next(f"Report: {name}", n_rows)
+            display.next(f"Report: {name}", n_rows)
 
         write_report(
             getattr(model, "estimator_", model),
@@ -88,7 +87,7 @@ def write_model_report(
             on_stage=on_stage,
             **options,
         )
-        stages.finish()
+        display.finish()
 
 
 def _parse_shape(text: str | None) -> tuple[int, int] | None:
