@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -31,31 +32,41 @@ _COLUMNS = {
     "effective_dimension": "dimension",
 }
 
-#: A chosen value, the path of all values that were tried, and the advice.
-Choice = tuple[Any, Any, Any]
+
+Counts = Annotated[
+    str,
+    typer.Option(
+        "--n-clusters",
+        "-k",
+        help="Numbers of clusters to try: 2-12, or 5,10,20; or a single number, to "
+        "choose only the bandwidth.",
+    ),
+]
+Gammas = Annotated[
+    str | None,
+    typer.Option(
+        help="Bandwidths to try, separated by commas; or a single one, to choose only "
+        "the number of clusters.",
+        show_default="7 around the mean",
+        metavar="NUMBERS",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value, and the path and the advice that led to it, if it was not given."""
+
+    value: Any
+    path: Any = None
+    advice: Any = None
 
 
 def choose(
     data: o.Data,
     *,
-    n_clusters: Annotated[
-        str,
-        typer.Option(
-            "--n-clusters",
-            "-k",
-            help="Numbers of clusters to try: 2-12, or 5,10,20; or a single number, to "
-            "choose only the bandwidth.",
-        ),
-    ] = "2-12",
-    gamma: Annotated[
-        str | None,
-        typer.Option(
-            help="Bandwidths to try, separated by commas; or a single one, to choose "
-            "only the number of clusters.",
-            show_default="7 around the mean",
-            metavar="NUMBERS",
-        ),
-    ] = None,
+    n_clusters: Counts = "2-12",
+    gamma: Gammas = None,
     kernel: o.Kernel = None,
     table_options: o.TableOptions,
     file_options: o.FileOptions,
@@ -84,31 +95,35 @@ def choose(
         choose_gamma = has_gamma and len(gammas) != 1
         if len(counts) > 1 or choose_gamma:
             counts = _limit_counts(screen, rows, counts)
-        first = _choose_count(screen, rows, counts, width, typed)
-        k, second = first[0], (width, None, None)
+        count = _choose_count(screen, rows, counts, width, typed)
+        chosen = Choice(width)
         if choose_gamma:
-            second = _choose_gamma(screen, rows, k, gammas, typed)
-        width = second[0]
+            chosen = _choose_gamma(screen, rows, count.value, gammas, typed)
         if report is not None:
-            paths = [path for _, path, _ in (first, second) if path is not None]
-            _write_report(screen, model, table, report, k, width, paths)
-    advice = [found for _, _, found in (first, second) if found is not None]
-    for found in advice:
-        screen.print(found.note)
+            _write_report(screen, model, table, report, count, chosen)
+    for choice in (count, chosen):
+        if choice.advice is not None:
+            screen.print(choice.advice.note)
     if not has_gamma:
         screen.print(f"The {kernel} kernel has no bandwidth to choose.")
     words = {**vars(table_options), **vars(file_options), "seed": seed}
-    screen.print(f"\nNext: {_next_command(data, k, width, kernel, words)}", "bold")
+    command = _next_command(data, count.value, chosen.value, kernel, words)
+    screen.print(f"\nNext: {command}", "bold")
     if report is not None:
         screen.print(f"Wrote {report}.")
+    _print_json(screen, count, chosen)
+
+
+def _print_json(screen: Screen, count: Choice, gamma: Choice) -> None:
+    advice = [c.advice for c in (count, gamma) if c.advice is not None]
     screen.print_json(
         {
-            "n_clusters": k,
-            "gamma": width,
+            "n_clusters": count.value,
+            "gamma": gamma.value,
             "reasons": [found.note for found in advice],
             "is_clear": all(found.is_clear for found in advice),
-            "cluster_count_path": first[1],
-            "bandwidth_path": second[1],
+            "cluster_count_path": count.path,
+            "bandwidth_path": gamma.path,
         }
     )
 
@@ -146,7 +161,7 @@ def _choose_count(
     params: Mapping[str, Any],
 ) -> Choice:
     if len(counts) == 1:
-        return counts[0], None, None
+        return Choice(counts[0])
     from sketchmeans.diagnostics import advised_cluster_count, cluster_count_path
 
     width = "mean" if gamma is None else gamma
@@ -156,7 +171,7 @@ def _choose_count(
         path = cluster_count_path(rows, counts, gamma=width, **params)
     advice = advised_cluster_count(path)
     _print_path(screen, path, "n_clusters", "clusters", advice.value)
-    return int(advice.value), path, advice
+    return Choice(int(advice.value), path, advice)
 
 
 def _choose_gamma(
@@ -180,7 +195,7 @@ def _choose_gamma(
     }
     advice = advised_bandwidth(path, k, len(rows))
     _print_path(screen, path, "gamma", "gamma", advice.value)
-    return float(advice.value), path, advice
+    return Choice(float(advice.value), path, advice)
 
 
 def _write_report(
@@ -188,14 +203,14 @@ def _write_report(
     model: Any,
     table: Any,
     report: str,
-    k: int,
-    gamma: float | None,
-    paths: list[Any],
+    count: Choice,
+    gamma: Choice,
 ) -> None:
     """Fit the model with what was chosen, and write its report with the paths."""
-    model.set_params(estimator__n_clusters=k)
-    if gamma is not None:
-        model.set_params(estimator__gamma=gamma)
+    paths = [choice.path for choice in (count, gamma) if choice.path is not None]
+    model.set_params(estimator__n_clusters=count.value)
+    if gamma.value is not None:
+        model.set_params(estimator__gamma=gamma.value)
     with Display(screen) as display:
         display.attach(model).fit(table)
     classes = read_classes(model, table)

@@ -223,8 +223,8 @@ class SavedFit:
             )
         try:
             write_tensors(checkpoint.path, _KIND, _VERSION, self._about, self._arrays)
-        except OSError as error:
-            failure = error.strerror or str(error)
+        except (OSError, ValueError) as error:  # ValueError: too many restarts
+            failure = getattr(error, "strerror", None) or str(error)
             if checkpoint.failure is None:
                 warn_user(
                     f"checkpoint={str(checkpoint.path)!r} could not be written: "
