@@ -10,18 +10,25 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sketchmeans.cli import arms, compared, digits, draw, rings
+from sketchmeans.cli.demo_cases import (
+    compare_methods,
+    draw_results,
+    make_arms,
+    make_digits,
+    make_rings,
+)
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "quickstart.png"
 
 
 def main() -> None:
-    results = [(case, compared(case)) for case in (rings(), digits(), arms())]
+    cases = (make_rings(), make_digits(), make_arms())
+    results = [(case, compare_methods(case)) for case in cases]
     for case, fits in results:
         for fit in fits:
             print(f"{case.title}: {fit.method} {fit.seconds:.2f} s, NMI {fit.nmi:.3f}")
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURE
-    draw(results, path)
+    draw_results(results, path)
     print(f"Picture: {path}")
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
     from sketchmeans.cluster.table import TableClusterer
     from sketchmeans.data.sources import open_rows
+    from sketchmeans.engine.checkpoint import Checkpoint
     from sketchmeans.kernels import Kernel
     from sketchmeans.landmarks import Landmarks, select_landmarks
     from sketchmeans.nystrom import Nystrom
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApproximateSVD",
+    "Checkpoint",
     "FeatureSampling",
     "Kernel",
     "KernelKMeans",
@@ -53,6 +55,7 @@ __all__ = [
 #: scikit-learn takes longer than most commands.
 _HOMES = {
     "ApproximateSVD": "reduction",
+    "Checkpoint": "engine.checkpoint",
     "FeatureSampling": "reduction",
     "Kernel": "kernels",
     "KernelKMeans": "cluster",

@@ -11,6 +11,8 @@ import pandas as pd
 import pyarrow.parquet
 import pytest
 from numpy.testing import assert_array_equal
+from rich.console import Console
+from scipy import sparse
 
 import sketchmeans
 from sketchmeans import (
@@ -20,12 +22,15 @@ from sketchmeans import (
     TableClusterer,
     diagnostics,
 )
-from sketchmeans.cli import bars, main
-from sketchmeans.cli.report import known_classes
-from sketchmeans.cli.screen import Screen
+from sketchmeans.cli import main
+from sketchmeans.cli.data import read_classes
+from sketchmeans.cli.options import PrintOptions
+from sketchmeans.cli.progress import Display
+from sketchmeans.cli.screen import Screen, format_duration
 from sketchmeans.data.preparation import as_table
-from sketchmeans.numerics.array_file import read_arrays, write_arrays
+from tests import written
 from tests.commands import refused, said
+from tests.fuzz.model_mutations import read_checkpoint, write_checkpoint
 
 N = 900
 
@@ -81,16 +86,6 @@ def python_model(**params):
     )
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "feather"])
-def test_python_and_the_command_line_give_the_same_labels(suffix, data, run, tmp_path):
-    out = tmp_path / "labels.npy"
-    said = run("fit", data / f"shop.{suffix}", "-k", 3, *TABLE, "--labels", out)
-    assert said.code == 0
-    expected = python_model().fit_predict(data / f"shop.{suffix}")
-    assert_array_equal(np.load(out), expected)
-    assert list(np.flatnonzero(expected == -1)) == [5, 500]
-
-
 @pytest.mark.parametrize(
     ("options", "estimator"),
     [
@@ -139,6 +134,34 @@ def test_options_are_parameters(options, estimator, data, run, tmp_path):
     assert said.code == 0, said.err
     model = python_model().set_params(estimator=estimator)
     assert_array_equal(np.load(out), model.fit_predict(data / "shop.csv"))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        written.write_parquet,
+        written.write_feather_packed,
+        written.write_arrow,
+        written.write_csv,
+        written.write_npz_packed,
+        written.write_svmlight_from_zero,
+    ],
+)
+def test_every_format(write, run, tmp_path):
+    rows = written.X[:300]
+    if write is written.write_svmlight_from_zero:
+        rows = sparse.csr_array(rows)
+    path = write(tmp_path, rows)
+    if write is written.write_csv:  # with a separator of another kind
+        path.write_text(path.read_text().replace(",", ";"))
+    model, labels = tmp_path / "m.skm", tmp_path / "l.npy"
+    told = run("fit", path, "-k", 4, "--labels", labels, "--model", model)
+    assert (told.code, told.err) == (0, "")
+    expected = TableClusterer(NystromKMeans(4, random_state=0)).fit_predict(path)
+    assert_array_equal(np.load(labels), expected)
+    assert run("predict", model, path, "--out", labels, "-v").code == 0
+    assert_array_equal(np.load(labels), expected)
+    assert "300 rows" in run("info", path).out
 
 
 def test_what_a_fit_says(data, run):
@@ -226,8 +249,9 @@ def test_verbose_is_lines(data, run):
     lines = said.err.splitlines()
     assert lines[0].startswith("Reading rows: done in")
     assert any(re.match(r"Landmarks: done in", line) for line in lines)
-    assert any(re.match(r"Passes over all 898 rows.*: pass 1, cost", x) for x in lines)
-    assert re.match(r"Passes over all 898 rows.*: done in .*, \d+ passes", lines[-1])
+    rows = r"Clustering all 898 rows.*: "
+    assert any(re.match(rf"{rows}iteration 1, cost", line) for line in lines)
+    assert re.match(rf"{rows}done in .*, \d+ iterations", lines[-1])
 
 
 def test_a_checkpoint_is_taken_up(data, run, tmp_path):
@@ -321,7 +345,7 @@ def test_a_file_keeps_its_mode_and_its_link(data, run, tmp_path):
 def test_what_is_no_ordinary_file_is_left_alone(data, run, tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     said = run("fit", data / "shop.csv", "-k", 3, "--labels", tmp_path / "pipe.csv")
-    refused(said, 2, "is no ordinary file")
+    refused(said, 2, "is not a regular file")
 
 
 def test_compare(data, run):
@@ -394,20 +418,21 @@ def test_choose_of_few_rows_tries_what_they_allow(run, tmp_path):
     assert "-k 3 --gamma 1" in run("choose", path, "-k", 3, "--gamma", 1).out
 
 
-@pytest.mark.parametrize("kernel", ["linear", "cosine", "arc-cosine"])
-def test_choose_with_a_kernel_without_bandwidth(kernel, data, run, tmp_path):
+def test_choose_with_a_kernel_without_bandwidth(data, run, tmp_path):
+    kernel = "linear"
     said = run(
         *("choose", data / "shop.csv", *TABLE, "-k", "2,3", "--kernel", kernel),
         *("--seed", 7, "--report", tmp_path / "r.html"),
     )
     assert said.code == 0, said.err
-    assert f"The {kernel} kernel has no bandwidth: there was none" in said.out
+    assert f"The {kernel} kernel has no bandwidth to choose" in said.out
     assert re.search(rf"Next: .* -k \d --kernel {kernel} .* --seed 7\n", said.out)
     assert "--gamma" not in said.out
     # The known classes are in the report.
     assert "agreement with classes" in (tmp_path / "r.html").read_text()
-    said = run("choose", data / "shop.csv", *TABLE, "--kernel", kernel, "--gamma", 1)
-    refused(said, 2, f"--gamma means nothing to --kernel {kernel}")
+    for kernel in ("linear", "cosine", "arc-cosine"):
+        said = run("choose", data / "shop.csv", "--kernel", kernel, "--gamma", 1)
+        refused(said, 2, f"--gamma has no meaning for --kernel {kernel}")
 
 
 def test_choose_with_an_unknown_kernel_is_refused_at_once(run):
@@ -470,10 +495,10 @@ def test_info_of_a_model(data, run):
 
 def test_a_table_without_the_classes_has_a_report_without_them(data, tmp_path):
     model = sketchmeans.load(data / "model.skm")
-    classes = known_classes(model, as_table(data / "shop.csv"))
+    classes = read_classes(model, as_table(data / "shop.csv"))
     assert list(classes)[:5] == list(FRAME.segment[:5])
     FRAME.drop(columns="segment").to_csv(tmp_path / "x.csv", index=False)
-    assert known_classes(model, as_table(tmp_path / "x.csv")) is None
+    assert read_classes(model, as_table(tmp_path / "x.csv")) is None
 
 
 def test_how_a_file_is_read_can_be_said(run, tmp_path):
@@ -508,20 +533,14 @@ def test_how_a_file_is_read_can_be_said(run, tmp_path):
         ("fit", "Missing argument 'DATA'.*Try 'sketchmeans fit --help'"),
         ("fit DATA", "Missing option '--n-clusters'"),
         ("fit DATA -k none", "'--n-clusters'.*integer"),
-        ("fit DATA -k 0", "'--n-clusters'"),
         ("fit DATA -k 3 --wrong", "--wrong"),
         ("fit DATA -k 3 --scale x", "'--scale'.*'standard', 'robust', 'none'"),
         ("fit DATA -k 3 --quiet --verbose", "exclude each other"),
-        ("fit DATA -k 3 TABLE --kernel x", "--kernel x should be one of .*'rbf'"),
-        ("fit DATA -k 3 TABLE --gamma -1", "--gamma -1"),
         ("fit DATA -k 3 TABLE --landmarks x", "--landmarks x should be one of"),
         ("fit DATA -k 3 TABLE --n-landmarks 9999", "--n-landmarks 9999 should be <="),
-        ("fit DATA -k 3 TABLE --n-landmarks few", "--n-landmarks few should be"),
-        ("fit DATA -k 3 TABLE --init x", "--init x should be"),
-        ("fit DATA -k 3 TABLE --max-memory much", "--max-memory much should be"),
         ("fit DATA -k 3 TABLE --jobs 0", "--jobs 0 should be"),
-        ("fit DATA -k 3 --estimator exact --rank 3", "--rank means nothing to"),
-        ("fit DATA -k 3 --estimator sketched --kernel rbf", "--kernel means nothing"),
+        ("fit DATA -k 3 --estimator exact --rank 3", "--rank has no meaning for"),
+        ("fit DATA -k 3 --estimator sketched --kernel rbf", "--kernel has no meaning"),
         ("fit DATA -k 3 --labels no/where.csv", "there is no folder no"),
         ("fit DATA -k 3 --labels labels.txt", "should end in .csv, .npy or .parquet"),
         ("fit DATA -k 3 --report report.pdf", "--report report.pdf should end in"),
@@ -530,12 +549,9 @@ def test_how_a_file_is_read_can_be_said(run, tmp_path):
         ("fit DATA -k 3 --model a.csv --labels a.csv", "also the file of --model"),
         ("fit FOLDER -k 3 --model MODEL", "--model .* is also a file that is read"),
         ("predict MODEL DATA --out DATA", "--out .* is also a file that is read"),
-        ("predict MODEL DATA --out x.json", "--out x.json should end in"),
         ("report MODEL DATA --image-shape 8", "--image-shape 8 should be height"),
-        ("choose DATA -k 5-2", "--n-clusters 5-2 should be such as"),
-        ("choose DATA -k 2,x", "--n-clusters 2,x should be such as"),
+        ("choose DATA -k 5-2", "--n-clusters 5-2 should be an interval"),
         ("choose DATA --gamma 0", "--gamma 0 should be positive"),
-        ("compare DATA -k 3 TABLE --landmarks x", "--landmarks x should be one of"),
         ("demo --out MODEL", "should be a folder"),
     ],
 )
@@ -604,28 +620,28 @@ def test_without_the_extra(monkeypatch, capsys):
 # --- progress ------------------------------------------------------------------------
 
 
-def test_bars_on_a_terminal(monkeypatch):
+def test_bars_on_a_terminal():
     screen = Screen()
     stream = io.StringIO()
-    from rich.console import Console
-
     screen.errors = Console(file=stream, force_terminal=True, width=110)
-    model = python_model()
-    bars.watched(model, screen).fit(FRAME)
+    with Display(screen) as display:
+        display.attach(python_model()).fit(FRAME)
     text = stream.getvalue()
-    for stage in ("Reading rows", "Bandwidth", "Landmarks", "First centres"):
+    for stage in ("Reading rows", "Bandwidth", "Landmarks", "Initial centres"):
         assert stage in text
-    assert re.search(r"Passes over all 898 rows.*━.*pass \d+, cost 0\.\d+", text)
+    assert re.search(r"Clustering all 898 rows.*━.*iteration \d+, cost 0\.\d+", text)
 
 
-def test_nothing_is_drawn_without_a_terminal_or_if_told_so():
-    for screen in (Screen(), Screen(quiet=True)):
-        model = bars.watched(python_model(), screen)
+def test_nothing_is_drawn_without_a_terminal_or_if_told_so(capsys):
+    for screen in (Screen(), Screen(PrintOptions(quiet=True))):
+        with Display(screen) as display, display.stage("A stage"):
+            model = display.attach(python_model())
         assert not hasattr(model, "_skl_callbacks")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_durations():
-    assert [bars.duration(s) for s in (0.5, 59.4, 59.6, 3600)] == [
+    assert [format_duration(s) for s in (0.5, 59.4, 59.6, 3600)] == [
         "0.50 s",
         "59 s",
         "1 min 0 s",
@@ -664,12 +680,13 @@ def test_a_damaged_checkpoint(damage, run, tmp_path):
     assert run(*command).code == 0
     data = bytearray(path.read_bytes())
     if damage == "cut":
-        del data[len(data) // 2 :]
+        del data[-100:]
     elif damage == "flipped":
-        data[len(data) // 2] ^= 1
+        data[-50] ^= 1
     else:
-        about, arrays = read_arrays(path)
-        write_arrays(path, about, {n: a for n, a in arrays.items() if "cost" not in n})
+        about, arrays = read_checkpoint(path)
+        arrays = {n: a for n, a in arrays.items() if "cost" not in n}
+        write_checkpoint(path, about, arrays)
         data = path.read_bytes()
     path.write_bytes(data)
     refused(run(*command), 2, r"--checkpoint .*run\.ckpt cannot be read: .*Delete")
@@ -695,14 +712,14 @@ def test_a_file_that_fails_does_not_keep_the_others_from_being_written(
     assert sorted(os.listdir(tmp_path)) == ["m.skm", "r.html", "rows.csv"]
 
 
-def test_a_defect_is_told_in_one_line(run, tmp_path, monkeypatch):
+def test_a_bug_is_reported_in_one_line(run, tmp_path, monkeypatch):
     (tmp_path / "rows.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
 
     def broken(*_):
         raise KeyError("left")
 
-    monkeypatch.setattr("sketchmeans.cli.fit.known_classes", broken)
+    monkeypatch.setattr("sketchmeans.cli.fit.read_classes", broken)
     command = ("fit", tmp_path / "rows.csv", "-k", 2)
-    refused(run(*command), 1, r"KeyError: 'left'\. This is a defect.*--debug")
+    refused(run(*command), 1, r"KeyError: 'left'\. This is a bug.*--debug")
     with pytest.raises(KeyError):
         run(*command, "--debug")

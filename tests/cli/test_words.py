@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sketchmeans.cli.options import PrintOptions
 from sketchmeans.cli.screen import Screen
-from sketchmeans.cli.wording import in_options
-from sketchmeans.numerics.escape import harmless
+from sketchmeans.cli.translate import translate_errors
+from sketchmeans.numerics.escape import escape_control
 from tests.commands import refused, said
 
 RNG = np.random.default_rng(0)
@@ -67,17 +68,17 @@ def test_control_codes_and_markup_in_names_are_shown_as_they_are(run, tmp_path):
 
 
 def test_warnings_and_bars_are_harmless(capsys):
-    screen = Screen(verbose=True)
-    screen.say_error("\x1b[31m [red]")
-    with screen.working("\x1b[31m"):
+    screen = Screen(PrintOptions(verbose=True))
+    screen.print_error("\x1b[31m [red]")
+    with screen.show_status("\x1b[31m"):
         pass
     assert capsys.readouterr().err == "\\x1b[31m [red]\n\\x1b[31m\n"
 
 
 def test_harmless_keeps_letters_and_lines():
     text = "naïve Größe\n数据 👩\u200d🔬 a,b|c"
-    assert harmless(text) == text
-    assert harmless("\udcff\r\t\x7f") == r"\udcff\r\t\x7f"
+    assert escape_control(text) == text
+    assert escape_control("\udcff\r\t\x7f") == r"\udcff\r\t\x7f"
 
 
 def test_a_terminal_that_knows_ascii_only(monkeypatch, folder):
@@ -113,7 +114,7 @@ def test_a_terminal_that_knows_ascii_only(monkeypatch, folder):
     ],
 )
 def test_messages_speak_of_options(text, words):
-    assert in_options(text) == words
+    assert translate_errors(text) == words
 
 
 @pytest.mark.parametrize(
@@ -133,10 +134,14 @@ def test_messages_speak_of_options(text, words):
         (
             "fit DATA -k 2 --estimator exact --checkpoint c",
             2,
-            "--checkpoint means nothing to --estimator exact; leave it out",
+            "--checkpoint has no meaning for --estimator exact; leave it out",
         ),
         ("fit DATA -k 2 --kernel chi2", 1, "negative values. Try --scale none"),
-        ("fit DATA -k 2 --checkpoint OTHER", 2, "--checkpoint .*rows.npy is no checkp"),
+        (
+            "fit DATA -k 2 --checkpoint OTHER",
+            2,
+            "rows.npy is not a checkpoint",
+        ),
     ],
 )
 def test_mistakes_in_options(arguments, code, text, folder, run):

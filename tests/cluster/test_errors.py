@@ -757,7 +757,7 @@ class _Interrupt:
     def on_fit_task_begin(self, estimator, context): ...
 
     def on_fit_task_end(self, estimator, context):
-        if context.task_name == "pass":
+        if context.task_name == "iteration":
             raise KeyboardInterrupt
 
 

@@ -1023,9 +1023,9 @@ def test_random_state(X):
         np.testing.assert_array_equal([first, second], centers(make(0)))
 
 
-def test_verbose_names_the_stages(X, capsys):
+def test_verbose_names_the_stages(X, caplog):
     SketchedKMeans(K, verbose=1, n_init=1, random_state=0).fit(X)
-    lines = capsys.readouterr().out.splitlines()
+    lines = caplog.messages
     assert all(line.startswith("[SketchedKMeans] ") for line in lines)
     said = [line.split("] ")[1].split(":")[0] for line in lines]
     expected = ["sketch", "seeding", "all 240 rows", "original space", "all 240 rows"]

@@ -436,14 +436,14 @@ class Events:
 
     def on_fit_task_end(self, estimator, context, *, metadata=None):
         self.ended.append(context.task_name)
-        if context.task_name == "pass":
+        if context.task_name == "iteration":
             self.costs.append(metadata["cost"])
 
 
 def test_callbacks_see_the_stages_of_both():
     events = Events()
     found = model().set_callbacks(events).fit(people())
-    for name in ("block", "reading rows", "landmarks", "pass"):
+    for name in ("block", "reading rows", "landmarks", "iteration"):
         assert name in events.ended
     assert events.ended.index("reading rows") < events.ended.index("landmarks")
     assert events.ended[-1] == "fit"

@@ -14,7 +14,6 @@ from sketchmeans.diagnostics import (
     column_summary,
     compare_models,
 )
-from sketchmeans.engine.progress import expected_passes
 from sketchmeans.kernels.bandwidth import Gamma
 
 RNG = np.random.default_rng(0)
@@ -121,16 +120,3 @@ def test_columns_of_a_table():
     words = column_summary(frame[["b"]])
     assert (words.n_rows, words.names) == (3, ("b",))
     assert words.to_dict()["mean"] == [None]
-
-
-def test_passes_that_are_left():
-    costs = [1.0 + 0.5**i for i in range(30)]
-    drops = -np.diff(costs) / costs[:-1]
-    needed = int(np.argmax(drops <= 1e-4)) + 2
-    for seen in (6, 9, 12):
-        assert abs(expected_passes(costs[:seen], 1e-4, 300) - needed) <= 3
-    assert expected_passes(costs[:3], 1e-4, 300) is None
-    assert expected_passes(costs[:6], 1e-4, 8) == 8
-    assert expected_passes(costs[:6], 0.0, 50) == 50
-    assert expected_passes(costs[:6], 0.9, 50) == 7
-    assert expected_passes([0.0] * 5, 1e-4, 50) == 6

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from sketchmeans import NystromKMeans, open_rows
 from sketchmeans.data.rows import Rows, SourceRows, as_rows
-from sketchmeans.engine.identity import described, identity_of, rows_digest
+from sketchmeans.engine.identity import describe, digest_rows, identify_fit
 from sketchmeans.kernels import RBF
 from sketchmeans.landmarks import KernelKMeansPlusPlus
 from sketchmeans.numerics.parallel import Workers
@@ -17,7 +17,7 @@ from sketchmeans.numerics.parallel import Workers
 
 def digest(X, weights=None, n_jobs=1):
     with Workers(n_jobs) as workers:
-        return rows_digest(as_rows(X, workers, weights))
+        return digest_rows(as_rows(X, workers, weights))
 
 
 TABLES = arrays.arrays(
@@ -45,8 +45,8 @@ def test_files_threads_and_blocks(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     with Workers(2) as workers:
         source = open_rows(tmp_path / "rows.npy")
-        assert rows_digest(SourceRows(source, workers)) == digest(X)
-        assert rows_digest(Rows(X, workers)) == digest(X, n_jobs=1)
+        assert digest_rows(SourceRows(source, workers)) == digest(X)
+        assert digest_rows(Rows(X, workers)) == digest(X, n_jobs=1)
     assert digest(X[::-1]) != digest(X)
 
 
@@ -68,7 +68,7 @@ def test_files_threads_and_blocks(tmp_path):
     ],
 )
 def test_parameters_differ_by_value(value, other):
-    assert described(value, "p") != described(other, "p")
+    assert describe(value, "p") != describe(other, "p")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_parameters_differ_by_value(value, other):
     ],
 )
 def test_parameters_of_the_same_value(value, other):
-    assert described(value, "p") == described(other, "p")
+    assert describe(value, "p") == describe(other, "p")
 
 
 def test_long_lists_are_kept_short():
@@ -90,7 +90,7 @@ def test_long_lists_are_kept_short():
     with Workers(1) as workers:
         rows = as_rows(X, workers)
         one, two = (
-            identity_of(NystromKMeans(2, init=[0] * 10**5 + [last]), rows)["init"]
+            identify_fit(NystromKMeans(2, init=[0] * 10**5 + [last]), rows)["init"]
             for last in (0, 1)
         )
     assert one != two

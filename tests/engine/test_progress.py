@@ -1,6 +1,7 @@
-"""Progress of a fit: scikit-learn's callbacks, and lines for ``verbose``."""
+"""Progress of a fit: scikit-learn's callbacks, and log messages for ``verbose``."""
 
 import io
+import logging
 import re
 from contextlib import redirect_stdout
 from itertools import pairwise
@@ -14,12 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sketchmeans import KernelKMeans, NystromKMeans
+from sketchmeans.engine.progress import expected_iterations
 
 ESTIMATORS = [KernelKMeans, NystromKMeans]
 both = pytest.mark.parametrize("estimator", ESTIMATORS)
 
 SMALL = np.random.default_rng(0).normal(size=(300, 4))
-# Three subsamples, of 2,048 to 8,192 rows, come before the full passes.
+# Three subsamples, of 2,048 to 8,192 rows, come before the iterations over all rows.
 LARGE = np.random.default_rng(0).normal(size=(33_000, 4)).astype(np.float32)
 
 
@@ -47,9 +49,9 @@ class Recorder:
         """Return the names of tasks at that depth, in order of their beginning."""
         return [e[-1] for e in self.events if e[0] == "begin" and len(e) == depth + 2]
 
-    def passes(self, stage):
-        """Return how many passes a stage had."""
-        return self.events.count(("end", "fit", stage, "pass"))
+    def iterations(self, stage):
+        """Return how many iterations a stage had."""
+        return self.events.count(("end", "fit", stage, "iteration"))
 
 
 def _path(context):
@@ -70,7 +72,7 @@ def _stage(recorder, text):
     return name
 
 
-# --- stages and passes ----------------------------------------------------------
+# --- stages and iterations ----------------------------------------------------------
 
 
 @both
@@ -97,8 +99,8 @@ def test_stages_of_the_exact_fit():
     first, second, third = recorder.tasks(1)
     assert (first, second) == ("kernel matrix", "seeding")
     assert "300 rows" in third
-    # Restarts go on side by side: there are as many passes as the longest takes.
-    assert recorder.passes(third) >= model.n_iter_
+    # Restarts run side by side: there are as many iterations as the longest takes.
+    assert recorder.iterations(third) >= model.n_iter_
 
 
 def test_stages_without_subsamples():
@@ -107,7 +109,7 @@ def test_stages_without_subsamples():
     *steps, last = recorder.tasks(1)
     assert steps == ["kernel", "landmarks", "seeding"]
     assert "300 rows" in last
-    assert recorder.passes(last) == model.n_iter_
+    assert recorder.iterations(last) == model.n_iter_
 
 
 def test_stages_with_subsamples():
@@ -122,9 +124,9 @@ def test_stages_with_subsamples():
         "8,192 rows",
         "33,000 rows",
     ]
-    assert all(recorder.passes(name) >= 1 for name in stages[3:])
-    assert recorder.passes(stages[-1]) == model.n_iter_
-    assert set(recorder.tasks(2)) == {"pass"}
+    assert all(recorder.iterations(name) >= 1 for name in stages[3:])
+    assert recorder.iterations(stages[-1]) == model.n_iter_
+    assert set(recorder.tasks(2)) == {"iteration"}
 
 
 @pytest.mark.parametrize("algorithm", ["progressive", "full"])
@@ -140,7 +142,7 @@ def test_only_a_seeded_progressive_fit_has_subsamples(algorithm, given):
     assert bool(detour) == (algorithm == "progressive" and not given)
     last = recorder.tasks(1)[-1]
     assert "33,000 rows" in last
-    assert recorder.passes(last) == model.n_iter_
+    assert recorder.iterations(last) == model.n_iter_
 
 
 @both
@@ -154,7 +156,7 @@ def test_a_stage_announces_how_many_passes_there_may_be(estimator):
     _fit(estimator(3, max_iter=123, n_init=2, random_state=0), SMALL, Sizes())
     sizes = dict(found)
     assert sizes["seeding"] == 0  # a leaf
-    assert sizes["pass"] == 0
+    assert sizes["iteration"] == 0
     assert [size for name, size in found if "rows" in name] == [123]
 
 
@@ -181,28 +183,21 @@ def test_the_race_of_the_restarts_is_told():
 
 
 @both
-def test_callbacks_do_not_change_the_result(estimator):
+def test_callbacks_do_not_change_the_result_and_can_be_removed(estimator):
     plain = estimator(3, random_state=0).fit(SMALL)
-    watched = _fit(estimator(3, random_state=0), SMALL, Recorder())
+    recorder = Recorder()
+    watched = _fit(estimator(3, random_state=0), SMALL, recorder)
     np.testing.assert_array_equal(watched.labels_, plain.labels_)
     assert watched.cost_ == plain.cost_
-
-
-@both
-def test_callbacks_can_be_taken_off(estimator):
-    recorder = Recorder()
-    model = estimator(3, random_state=0).set_callbacks(recorder).set_callbacks()
-    model.fit(SMALL)
-    assert recorder.events == []
-
-
-@both
-def test_every_fit_starts_afresh(estimator):
-    recorder = Recorder()
-    model = _fit(estimator(3, random_state=0), SMALL, recorder)
     first = list(recorder.events)
-    model.fit(SMALL)
+    watched.fit(SMALL)  # every fit starts afresh
     assert recorder.events == first + first
+    recorder.events.clear()
+    watched.predict(SMALL)  # which reports no progress
+    watched.transform(SMALL)
+    watched.cost(SMALL)
+    watched.set_callbacks().fit(SMALL)
+    assert recorder.events == []
 
 
 @both
@@ -216,61 +211,44 @@ def test_a_failed_fit_tears_the_callbacks_down(estimator):
     assert recorder.events[-1] == ("teardown", "fit")
 
 
-@both
-def test_prediction_makes_no_progress(estimator):
-    recorder = Recorder()
-    model = _fit(estimator(3, random_state=0), SMALL, recorder)
-    recorder.events.clear()
-    model.predict(SMALL)
-    model.transform(SMALL)
-    model.cost(SMALL)
-    assert recorder.events == []
-
-
 # --- stopping -------------------------------------------------------------------
 
 
-def _at_pass(number):
-    """Return a test for the pass of that number (from 1) in its stage."""
-    return lambda context: context.task_name == "pass" and context.task_id >= number - 1
+def _at_iteration(number):
+    """Return a test for the iteration of that number (from 1) in its stage."""
+    return lambda context: (
+        context.task_name == "iteration" and context.task_id >= number - 1
+    )
 
 
-@both
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_callback_stops_the_passes(estimator, number):
-    recorder = Recorder(stop=_at_pass(number))
-    # Without a callback this goes on for more passes than that.
+@pytest.mark.parametrize(
+    ("estimator", "number"), [(KernelKMeans, 1), (KernelKMeans, 3), (NystromKMeans, 2)]
+)
+def test_a_callback_stops_the_iterations(estimator, number):
+    recorder = Recorder(stop=_at_iteration(number))
+    # Without a callback there are more iterations than that.
     model = estimator(8, init=np.arange(8), tol=0.0)
-    with pytest.warns(ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning) as caught:
         _fit(model, SMALL, recorder)
+    (warning,) = caught
+    assert "max_iter=300" not in str(warning.message)
     assert model.n_iter_ == number
     assert len(model.cost_path_) == number
     assert not model.converged_
-    # What is left is a whole model, of the best pass.
+    # What is left is a whole model, of the best iteration.
     np.testing.assert_array_equal(model.predict(SMALL), model.labels_)
     assert model.cost(SMALL) == pytest.approx(model.cost_)
 
 
-@both
-def test_a_stopped_fit_does_not_blame_max_iter(estimator):
-    model = estimator(8, init=np.arange(8), tol=0.0).set_callbacks(
-        Recorder(stop=_at_pass(2))
-    )
-    with pytest.warns(ConvergenceWarning) as caught:
-        model.fit(SMALL)
-    (warning,) = caught
-    assert "max_iter=300" not in str(warning.message)
-
-
 def test_stopping_a_subsample_goes_on_with_the_next_stage():
     def stop(context):
-        return context.task_name == "pass" and "2,048" in context.parent.task_name
+        return context.task_name == "iteration" and "2,048" in context.parent.task_name
 
     recorder = Recorder(stop=stop)
     model = NystromKMeans(3, n_landmarks=30, n_init=1, random_state=0)
     _fit(model, LARGE, recorder)
-    assert recorder.passes(_stage(recorder, "2,048 rows")) == 1
-    assert recorder.passes(_stage(recorder, "33,000 rows")) == model.n_iter_ > 1
+    assert recorder.iterations(_stage(recorder, "2,048 rows")) == 1
+    assert recorder.iterations(_stage(recorder, "33,000 rows")) == model.n_iter_ > 1
     assert model.converged_
 
 
@@ -298,14 +276,6 @@ def test_progress_bar(estimator, capsys):
     )
 
 
-def test_progress_bar_shows_every_stage(capsys):
-    model = NystromKMeans(3, n_landmarks=30, random_state=0)
-    model.set_callbacks(ProgressBar()).fit(LARGE)
-    shown = capsys.readouterr().out
-    for stage in ("2,048 rows", "4,096 rows", "8,192 rows", "33,000 rows"):
-        assert stage in shown
-
-
 @both
 def test_progress_bar_of_a_meta_estimator(estimator, capsys):
     pipeline = make_pipeline(StandardScaler(), estimator(3, random_state=0))
@@ -320,6 +290,12 @@ def test_progress_bar_of_a_meta_estimator(estimator, capsys):
 # --- verbose --------------------------------------------------------------------
 
 
+@pytest.fixture
+def unconfigured(monkeypatch):
+    """Hide the handlers that pytest configures."""
+    monkeypatch.setattr(logging.getLogger("sketchmeans"), "hasHandlers", lambda: False)
+
+
 def _lines(model, rows):
     with redirect_stdout(io.StringIO()) as out:
         model.fit(rows)
@@ -327,38 +303,48 @@ def _lines(model, rows):
 
 
 @both
-def test_silence_is_the_default(estimator):
+def test_one_line_per_stage_if_verbose(estimator, unconfigured):
     assert _lines(estimator(3, random_state=0), SMALL) == []
     assert _lines(estimator(3, verbose=False, random_state=0), SMALL) == []
-
-
-@both
-@pytest.mark.parametrize("verbose", [1, True])
-def test_a_line_for_each_stage(estimator, verbose):
     recorder = Recorder()
-    model = estimator(3, verbose=verbose, random_state=0).set_callbacks(recorder)
+    model = estimator(3, verbose=True, random_state=0).set_callbacks(recorder)
     lines = _lines(model, SMALL)
     stages = recorder.tasks(1)
-    assert len(lines) == len(stages)
     for line, stage in zip(lines, stages, strict=True):
         assert line.startswith(f"[{estimator.__name__}] {stage}")
     assert f"cost {model.cost_:.6g}" in lines[-1]
-
-
-@both
-def test_a_line_for_each_pass(estimator):
-    recorder = Recorder()
-    model = estimator(3, verbose=2, n_init=1, random_state=0).set_callbacks(recorder)
-    lines = [line for line in _lines(model, SMALL) if "pass" in line]
-    assert len(lines) == model.n_iter_ == recorder.tasks(2).count("pass")
+    # One line per iteration, too.
+    lines = _lines(model.set_params(verbose=2, n_init=1), SMALL)
+    lines = [line for line in lines if "iteration" in line]
     for number, (line, cost) in enumerate(
         zip(lines, model.cost_path_, strict=True), start=1
     ):
-        assert f"pass {number}, cost {cost:.6g}" in line
+        assert f"iteration {number}, cost {cost:.6g}" in line
 
 
-def test_lines_of_the_subsamples():
-    model = NystromKMeans(3, n_landmarks=30, verbose=1, random_state=0)
-    text = "\n".join(_lines(model, LARGE))
-    places = [text.index(f"{n} rows") for n in ("2,048", "4,096", "8,192", "33,000")]
-    assert places == sorted(places)
+def test_handlers_of_the_user_get_the_messages(caplog):
+    model = NystromKMeans(3, random_state=0)
+    assert _lines(model.set_params(verbose=1), SMALL) == []
+    assert {record.name for record in caplog.records} == {"sketchmeans"}
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+    assert "[NystromKMeans] landmarks" in caplog.messages
+    assert "iteration" in caplog.messages[-1]
+    caplog.clear()
+    model.set_params(verbose=0).fit(SMALL)
+    assert caplog.records == []
+    with caplog.at_level("DEBUG", "sketchmeans"):
+        model.fit(SMALL)
+    assert {record.levelname for record in caplog.records} == {"INFO", "DEBUG"}
+
+
+def test_expected_iterations():
+    costs = [1.0 + 0.5**i for i in range(30)]
+    drops = -np.diff(costs) / costs[:-1]
+    needed = int(np.argmax(drops <= 1e-4)) + 2
+    for seen in (6, 9, 12):
+        assert abs(expected_iterations(costs[:seen], 1e-4, 300) - needed) <= 3
+    assert expected_iterations(costs[:3], 1e-4, 300) is None
+    assert expected_iterations(costs[:6], 1e-4, 8) == 8
+    assert expected_iterations(costs[:6], 0.0, 50) == 50
+    assert expected_iterations(costs[:6], 0.9, 50) == 7
+    assert expected_iterations([0.0] * 5, 1e-4, 50) == 6

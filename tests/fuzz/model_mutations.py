@@ -17,11 +17,10 @@ from pathlib import Path
 import numpy as np
 
 import sketchmeans
-from sketchmeans import ModelFileError, NystromKMeans
-from sketchmeans.engine.checkpoint import Checkpoint, Record
-from sketchmeans.numerics.array_file import read_arrays, write_arrays
-from sketchmeans.persistence.container import read_model, write_model
-from tests.stored_models import FOLDER, TABLES, stored_tables
+from sketchmeans import Checkpoint, ModelFileError, NystromKMeans
+from sketchmeans.engine.checkpoint import SavedFit
+from sketchmeans.numerics.tensor_file import read_tensors, write_tensors
+from tests.stored_models import FOLDER, TABLES, read_model, stored_tables, write_model
 
 #: Bytes of address space that a mutation may take beyond what is there before.
 MEMORY = 256 * 2**20
@@ -262,7 +261,7 @@ def checkpoints():
     """Return checkpoints, finished and cut off, with the parameters of their fits."""
     X = TABLES["float64"](stored_tables())
     found = []
-    write = Record.write
+    write = SavedFit.write
     for params in FITS.values():
         for cut_after in (3, 1000):
             count = 0
@@ -274,7 +273,7 @@ def checkpoints():
                 if count == most:
                     raise Cut
 
-            Record.write = counted
+            SavedFit.write = counted
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "run.ckpt"
                 try:
@@ -282,9 +281,22 @@ def checkpoints():
                 except Cut:
                     pass
                 finally:
-                    Record.write = write
-                found.append((params, path.read_bytes(), read_arrays(path)))
+                    SavedFit.write = write
+                found.append((params, path.read_bytes(), read_checkpoint(path)))
     return X, found
+
+
+KIND, VERSION = "sketchmeans-checkpoint", "5"
+
+
+def read_checkpoint(path):
+    file = read_tensors(path, KIND, lambda version: None)
+    assert file.version == VERSION
+    return json.loads(file.text), file.tensors
+
+
+def write_checkpoint(path, about, arrays):
+    write_tensors(path, KIND, VERSION, json.dumps(about), arrays)
 
 
 def fit(params, X, checkpoint):
@@ -301,12 +313,12 @@ def try_checkpoint(rng, folder):
     if rng.random() < 0.7:
         path.write_bytes(BYTES[rng.integers(len(BYTES))](data, rng))
     elif rng.random() < 0.3:
-        write_arrays(path, mutate_json(about, rng), arrays)
+        write_checkpoint(path, mutate_json(about, rng), arrays)
     else:
         # What an engine keeps is its own affair, under the digest.
         engine = {name: a for name, a in arrays.items() if "/engine/" in name}
         others = {name: a for name, a in arrays.items() if name not in engine}
-        write_arrays(path, about, engine | mutate_arrays(others, rng, ARRAYS))
+        write_checkpoint(path, about, engine | mutate_arrays(others, rng, ARRAYS))
     before = path.read_bytes()
     try:
         model = fit(params, X, path)

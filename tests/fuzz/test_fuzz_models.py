@@ -15,9 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 #: Mutations of each kind of file.
-MUTATIONS = int(os.environ.get("FUZZ_MUTATIONS", "300"))
+MUTATIONS = int(os.environ.get("FUZZ_MUTATIONS", "200"))
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory through /proc")
 @pytest.mark.parametrize(
     ("target", "count", "outcomes"),

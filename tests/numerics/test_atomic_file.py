@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from sketchmeans import NystromKMeans
-from sketchmeans.numerics.atomic_file import check_can_write, whole_file
+from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.report import write_report
 
 HOLDER = """
 import sys, time
-from sketchmeans.numerics.atomic_file import whole_file
-with whole_file(sys.argv[1]) as file:
+from sketchmeans.numerics.atomic_file import open_atomic
+with open_atomic(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()
     print("ready", flush=True)
@@ -39,10 +39,11 @@ def holder(tmp_path):
 
 
 def write(path, content=b"whole"):
-    with whole_file(path) as file:
+    with open_atomic(path) as file:
         file.write(content)
 
 
+@pytest.mark.process
 def test_parts_of_killed_processes_are_removed_and_others_are_not(holder, tmp_path):
     others = [".m.skm.x.01234567.part", ".m.skm.0123456.part", "m.skm.01234567.part"]
     for name in others:
@@ -69,7 +70,7 @@ def test_the_longest_names(letter, tmp_path):
     check_can_write(tmp_path / longest)
     write(tmp_path / longest)
     # Stale parts are found under the shortened name, too.
-    with whole_file(tmp_path / longest):
+    with open_atomic(tmp_path / longest):
         (part,) = (name for name in os.listdir(tmp_path) if name != longest)
     (tmp_path / part).write_bytes(b"half")
     write(tmp_path / longest)
@@ -87,7 +88,7 @@ def test_what_cannot_be_written_is_told_before(tmp_path):
         ("nowhere/m.skm", FileNotFoundError, "No such file"),
         ("file/m.skm", NotADirectoryError, "Not a directory"),
         ("loop", OSError, "symbolic links"),
-        ("pipe", OSError, "no ordinary file"),
+        ("pipe", OSError, "not a regular file"),
     ):
         with pytest.raises(kind, match=reason) as caught:
             check_can_write(tmp_path / name)

@@ -406,7 +406,7 @@ class _Interrupt:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("when", ["begin", "end"])
-@pytest.mark.parametrize("name", ["seeding", "pass"])
+@pytest.mark.parametrize("name", ["seeding", "iteration"])
 @pytest.mark.parametrize("estimator", [KernelKMeans, NystromKMeans])
 def test_interrupt_shuts_the_threads_down(
     estimator, name, when, n_jobs, two_blas_threads

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import re
 import resource
 import signal
 import sys
@@ -26,8 +27,8 @@ from sketchmeans import (
     SketchedKMeans,
     TableClusterer,
 )
-from sketchmeans.persistence.container import read_model, write_model
 from tests.persistence.test_model_files import assert_same
+from tests.stored_models import read_model, write_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:The model file of a KernelKMeans")
 
@@ -230,26 +231,26 @@ DAMAGE = [
 ]
 
 
-def test_two_thousand_damaged_files(saved, tmp_path):
+def test_a_thousand_damaged_files(saved, tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "damaged.skm"
     outcomes = []
     originals = [(model, file.read_bytes()) for model, file in saved.values()]
     load_or_refuse(saved["nystrom"][1], saved["nystrom"][0])  # all is imported
     with contained(60):
-        for turn in range(2000):
+        for turn in range(1000):
             model, data = originals[turn % len(originals)]
             damage = DAMAGE[turn // len(originals) % len(DAMAGE)]
             path.write_bytes(damage(data, rng))
             outcomes.append(load_or_refuse(path, model))
     # Some damage is none: a bit of a space, or bytes that were zero already.
-    assert 0 < sum(outcomes) < 100
+    assert 0 < sum(outcomes) < 50
 
 
 def test_every_bit_of_every_tensor_counts(saved, tmp_path):
     data, rng = saved["nystrom"][1].read_bytes(), np.random.default_rng(1)
     start = 8 + int.from_bytes(data[:8], "little")
-    for at in rng.choice(np.arange(start, len(data)), 300, replace=False):
+    for at in rng.choice(np.arange(start, len(data)), 100, replace=False):
         changed = bytearray(data)
         changed[at] ^= 1 << rng.integers(8)
         (tmp_path / "m.skm").write_bytes(changed)
@@ -325,7 +326,7 @@ def test_little_memory_is_taken_before_a_header_is_refused(name, tmp_path):
 
 
 def test_a_model_with_too_many_names_is_not_saved(tmp_path):
-    names = [f"a column with a rather long name {i}" for i in range(100_000)]
+    names = [f"column {i} with a long name{'.' * 400}" for i in range(20_000)]
     table = pd.DataFrame(np.ones((3, len(names)), np.float32), columns=names)
     model = SketchedKMeans(1, reducer="sampling", random_state=0).fit(table)
     with pytest.raises(ModelFileError, match="tables without names of columns"):
@@ -347,7 +348,7 @@ def test_a_huge_file_of_another_kind_is_not_read(tmp_path):
     with path.open("wb") as file:
         file.write(b"\x93NUMPY\x01\x00" + b"v" * 100)
         file.truncate(2**40)  # takes no room on the disk
-    with contained(5), pytest.raises(ModelFileError, match="no safetensors file"):
+    with contained(5), pytest.raises(ModelFileError, match="not a safetensors file"):
         sketchmeans.load(path)
 
 
@@ -412,7 +413,7 @@ FORGERIES = {
     "a class of no models": (
         "nystrom",
         lambda node, _: node.update(narrow_kernel(gamma=1.0)) or node.pop("fitted"),
-        "RBF is no model|belong to nothing",
+        "RBF is not a model|belong to nothing",
     ),
     "a class by its path": (
         "nystrom",
@@ -437,7 +438,7 @@ FORGERIES = {
     "a missing field": (
         "automatic",
         lambda node, _: node["fitted"]["landmark_path_"]["fields"].pop("gain"),
-        "landmark_path_ should be a known record with all its fields",
+        r"landmark_path_ should not lack \['gain'\]",
     ),
     "an unknown attribute": (
         "nystrom",
@@ -676,35 +677,34 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("name", FORGERIES)
-def test_forgeries_are_refused(name, saved, tmp_path):
-    base, edit, reason = FORGERIES[name]
-    schema, tensors = parts(saved[base][1])
-    edit(schema["model"], tensors)
-    path = forged(tmp_path / "m.skm", schema, tensors)
-    with contained(10), pytest.raises(ModelFileError, match=reason) as caught:
-        sketchmeans.load(path)
-    assert "m.skm" in str(caught.value)
+@pytest.mark.parametrize("base", sorted({base for base, _, _ in FORGERIES.values()}))
+def test_forgeries_are_refused(base, saved, tmp_path):
+    for name, (model, edit, reason) in FORGERIES.items():
+        if model == base:
+            schema, tensors = parts(saved[base][1])
+            edit(schema["model"], tensors)
+            path = forged(tmp_path / "m.skm", schema, tensors)
+            with contained(10):
+                _, error = outcome(path)
+            assert error is not None, name
+            assert re.search(reason, str(error)), name
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_schemas_that_are_none(tmp_path):
+    for text, reason in (
         ("[" * 100_000, "its JSON is nested too deeply"),
         ('{"model": ' * 100_000, "its JSON is nested too deeply"),
         ("{", "Expecting"),
         ("null", "its schema should have the keys"),
-        ('{"written_by": 1, "model": NaN}', "NaN is no number"),
-        ('{"written_by": 1, "model": {}, "model": {}}', "a name stands twice"),
+        ('{"written_by": 1, "model": NaN}', "NaN is not a number"),
+        ('{"written_by": 1, "model": {}, "model": {}}', "a name appears twice"),
         ('{"written_by": 1, "model": 1e999}', "the model of class None"),
         ('{"written_by": 1, "model": [[]]}', "the model of class None"),
         ('{"written_by": 1, "model": ' + "1" * 5000 + "}", "limit"),
-    ],
-)
-def test_schemas_that_are_none(text, reason, tmp_path):
-    path = forged(tmp_path / "m.skm", text, {})
-    with contained(10), pytest.raises(ModelFileError, match=reason):
-        sketchmeans.load(path)
+    ):
+        path = forged(tmp_path / "m.skm", text, {})
+        with contained(10), pytest.raises(ModelFileError, match=reason):
+            sketchmeans.load(path)
 
 
 def test_infinite_numbers_of_json(saved, tmp_path):
@@ -824,7 +824,7 @@ def test_forgeries_at_random(name, saved, tmp_path):
     outcomes = []
 
     @settings(
-        max_examples=50,
+        max_examples=30,
         deadline=None,
         derandomize=True,
         database=None,
@@ -840,4 +840,4 @@ def test_forgeries_at_random(name, saved, tmp_path):
             assert_usable(model)
 
     check()
-    assert outcomes.count(False) > 20
+    assert outcomes.count(False) > 12

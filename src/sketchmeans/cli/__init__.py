@@ -22,11 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     code : int
-        0 done, 1 bad data, 2 bad usage, 130 stopped by Ctrl-C, 143 by SIGTERM.
+        0 success, 1 bad data, 2 wrong usage, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
     try:
         try:
-            import rich  # noqa: F401 - both are there, or the reason is said
+            import rich  # noqa: F401 - for the message
             import typer  # noqa: F401
         except ImportError:
             print(
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 file=sys.stderr,
             )
             return 1
-        from sketchmeans.cli.run import run
+        from sketchmeans.cli.app import run
     except KeyboardInterrupt:  # while modules are imported
         print("Stopped. Nothing was written.", file=sys.stderr)
         return _STOPPED
@@ -42,19 +42,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_process() -> int:
-    """Run the command of this process, which ends with it: return its exit code."""
+    """Run the command of this process, and return its exit code."""
     for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started the process
+        if getattr(sys, name) is None:  # closed by the parent process
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - to the end
     code = main()
-    # From here on a signal ends the process, without a word.
+    # From here on a signal ends the process silently.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:  # nobody reads it, or its disk is full
-            from sketchmeans.cli.run import discard
+        except OSError:  # its reader is gone, or its disk is full
+            from sketchmeans.cli.app import discard
 
             discard(stream)
             code = code or 1

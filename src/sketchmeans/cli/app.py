@@ -1,27 +1,49 @@
-"""The commands, with their options; what they do is imported when they run."""
+"""The commands together, and how they end: exit codes, one line for an error."""
 
 from __future__ import annotations
 
+import errno
+import io
+import os
+import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from sketchmeans.cli import options as o
-from sketchmeans.cli.screen import Screen, current
+from sketchmeans.cli.choose import choose
+from sketchmeans.cli.compare import compare
+from sketchmeans.cli.demo import demo
+from sketchmeans.cli.fit import fit, predict
+from sketchmeans.cli.info import info
+from sketchmeans.cli.options import expand_options
+from sketchmeans.cli.report import report
+from sketchmeans.cli.screen import Screen, current_screen
+from sketchmeans.cli.signals import handle_signals, stop_at_once
+from sketchmeans.cli.translate import names_parameter, translate_errors
+
+#: Typer raises this and its subclasses for wrong arguments.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+_BAD_DATA, _WRONG_USAGE, _STOPPED = 1, 2, 130
+#: What a shell adds to the number of the signal that ended a command.
+_SIGNAL = 128
 
 app = typer.Typer(
     name="sketchmeans",
     help="Cluster tables of any size: k-means and kernel k-means through sketches.",
-    epilog="Exit codes: 0 done, 1 bad data, 2 bad usage, 130 stopped by Ctrl-C, 143 by "
-    "SIGTERM.",
+    epilog="Exit codes: 0 success, 1 bad data, 2 wrong usage, 130 stopped by Ctrl-C, "
+    "143 by SIGTERM.",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+for _command in (fit, predict, report, compare, choose, info, demo):
+    app.command()(expand_options(_command))
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from sketchmeans import __version__
 
@@ -30,12 +52,15 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def _about(
+def _print_help(
     context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Show the version."
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Show the version.",
         ),
     ] = False,
 ) -> None:
@@ -43,299 +68,81 @@ def _about(
         typer.echo(context.get_help())
 
 
-def _screen(
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-    debug: bool,
-    *,
-    stream: bool = False,
-    answers: bool = False,
-) -> Screen:
-    """Return the screen of a command.
-
-    `stream` says that standard output is taken, `answers` that what is printed is what
-    the command is for.
-    """
-    if quiet and verbose:
-        raise typer.BadParameter("--quiet and --verbose exclude each other.")
-    if stream and as_json:
-        raise typer.BadParameter("--json and labels cannot both go to standard output.")
-    screen = Screen(
-        as_json=as_json,
-        quiet=quiet,
-        verbose=verbose,
-        debug=debug,
-        on_error=stream,
-        answers=answers,
-    )
-    current.set(screen)
-    return screen
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    Screen()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # its encoding may be ASCII
+            stream.reconfigure(errors="replace")
+    with handle_signals(stop_at_once):
+        try:
+            code = app(args=arguments, prog_name="sketchmeans", standalone_mode=False)
+            sys.stdout.flush()
+            # Typer makes an exit code of Ctrl-C.
+            return _report_stop() if code == _STOPPED else int(code or 0)
+        except (KeyboardInterrupt, typer.Abort):
+            return _report_stop()
+        except BrokenPipeError:  # the reader has enough
+            discard(sys.stdout)
+            return _BAD_DATA
+        except _UsageError as error:
+            return _report_usage(error)
+        except Exception as error:
+            if current_screen.get().debug:
+                raise
+            return _report_error(error)
 
 
-@app.command()
-def fit(
-    data: o.Data,
-    n_clusters: o.NClusters,
-    model: o.ModelOut = None,
-    labels: o.LabelsOut = None,
-    report: o.ReportOut = None,
-    checkpoint: o.Checkpoint = None,
-    columns: o.Columns = None,
-    exclude: o.Exclude = None,
-    label_column: o.LabelColumn = None,
-    scale: o.Scale = "standard",
-    missing: o.Missing = "error",
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
-    estimator: o.Estimator = "nystrom",
-    kernel: o.Kernel = None,
-    gamma: o.Gamma = None,
-    degree: o.Degree = None,
-    coef0: o.Coef0 = None,
-    landmarks: o.Landmarks = None,
-    n_landmarks: o.NLandmarks = None,
-    rank: o.Rank = None,
-    reducer: o.Reducer = None,
-    init: o.Init = None,
-    n_init: o.NInit = None,
-    max_iter: o.MaxIter = None,
-    tol: o.Tol = None,
-    max_memory: o.MaxMemory = None,
-    jobs: o.Jobs = None,
-    seed: o.Seed = 0,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    verbose: o.Verbose = False,
-    debug: o.Debug = False,
-) -> None:
-    """Cluster a table; write a model, labels and a report."""
-    from sketchmeans.cli import fit as command
-    from sketchmeans.cli.data import Reading, number_or_word, whole_or_auto
-
-    screen = _screen(as_json, quiet, verbose, debug, stream=labels == "-")
-    params: dict[str, Any] = {
-        "kernel": kernel,
-        "gamma": number_or_word(gamma),
-        "degree": degree,
-        "coef0": coef0,
-        "landmarks": landmarks,
-        "n_landmarks": number_or_word(n_landmarks),
-        "rank": rank,
-        "reducer": reducer,
-        "init": init,
-        "n_init": whole_or_auto("--n-init", n_init),
-        "max_iter": max_iter,
-        "tol": tol,
-        "max_memory": max_memory,
-        "n_jobs": jobs,
-        "random_state": seed,
-    }
-    table = {
-        "columns": columns,
-        "exclude": exclude,
-        "label_column": label_column,
-        "scale": scale,
-        "missing": missing,
-    }
-    outputs = command.Outputs(model, labels, report, checkpoint)
-    reading = Reading(header, zero_based)
-    command.run(screen, data, n_clusters, estimator, params, table, outputs, reading)
+def discard(stream: Any) -> None:
+    """Discard what is left in a stream that nobody reads."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (AttributeError, OSError, ValueError):  # it is not a file
+        return
 
 
-@app.command()
-def predict(
-    model: o.ModelFile,
-    data: o.Data,
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="Write the labels here: .csv (row,label), .npy or .parquet; - is CSV "
-            "on standard output.",
-        ),
-    ] = "-",
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    verbose: o.Verbose = False,
-    debug: o.Debug = False,
-) -> None:
-    """Label the rows of a table with a saved model."""
-    from sketchmeans.cli import predict as command
-    from sketchmeans.cli.data import Reading
-
-    screen = _screen(as_json, quiet, verbose, debug, stream=out == "-")
-    command.run(screen, model, data, out, Reading(header, zero_based))
+def _report_usage(error: Any) -> int:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "sketchmeans"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    message = message.removeprefix("Invalid value: ")  # ours name the option
+    _print_error(f"{message}. Try '{command} --help'.")
+    return _WRONG_USAGE
 
 
-@app.command()
-def report(
-    model: o.ModelFile,
-    data: o.Data,
-    out: Annotated[
-        str, typer.Option(metavar="FILE", help="Write the report here.")
-    ] = "report.html",
-    image_shape: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HEIGHTxWIDTH",
-            help="Rows are images of this shape, such as 28x28, and shown as such.",
-        ),
-    ] = None,
-    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    verbose: o.Verbose = False,
-    debug: o.Debug = False,
-) -> None:
-    """Explain a saved model on a table in pictures, as one HTML file."""
-    from sketchmeans.cli import report as command
-    from sketchmeans.cli.data import Reading
-
-    screen = _screen(as_json, quiet, verbose, debug)
-    reading = Reading(header, zero_based)
-    command.run(screen, model, data, out, image_shape, title, reading)
+def _report_error(error: Exception) -> int:
+    """Print what was wrong with the data or an option, or that it is a bug."""
+    text = str(error) or type(error).__name__
+    expected = (ValueError, TypeError, OSError, MemoryError, ImportError)
+    if not isinstance(error, expected):
+        _print_error(
+            f"{type(error).__name__}: {error}. This is a bug in sketchmeans; --debug "
+            "shows where it happened."
+        )
+        return _BAD_DATA
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}."
+    elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        text = f"standard output: {error.strerror}."  # files are named
+    _print_error(translate_errors(text))
+    is_usage = isinstance(error, ValueError) and names_parameter(text)
+    return _WRONG_USAGE if is_usage else _BAD_DATA
 
 
-@app.command()
-def compare(
-    data: o.Data,
-    n_clusters: o.NClusters,
-    columns: o.Columns = None,
-    exclude: o.Exclude = None,
-    label_column: o.LabelColumn = None,
-    scale: o.Scale = "standard",
-    missing: o.Missing = "error",
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
-    kernel: o.Kernel = None,
-    gamma: o.Gamma = None,
-    landmarks: Annotated[
-        str,
-        typer.Option(
-            help="Landmark selectors to compare, separated by commas, or all."
-        ),
-    ] = "uniform,kmeans++,ridge-leverage,rpcholesky",
-    n_landmarks: o.NLandmarks = None,
-    max_memory: o.MaxMemory = None,
-    jobs: o.Jobs = None,
-    seed: o.Seed = 0,
-    as_json: o.Json = False,
-    quiet: o.QuietAnswer = False,
-    verbose: o.Verbose = False,
-    debug: o.Debug = False,
-) -> None:
-    """Compare ways to choose landmarks, and plain k-means, on a table."""
-    from sketchmeans.cli import compare as command
-    from sketchmeans.cli.data import Reading, number_or_word
-
-    screen = _screen(as_json, quiet, verbose, debug, answers=True)
-    params = {
-        "kernel": kernel,
-        "gamma": number_or_word(gamma),
-        "n_landmarks": number_or_word(n_landmarks),
-        "max_memory": max_memory,
-        "n_jobs": jobs,
-        "random_state": seed,
-    }
-    table = {
-        "columns": columns,
-        "exclude": exclude,
-        "label_column": label_column,
-        "scale": scale,
-        "missing": missing,
-    }
-    reading = Reading(header, zero_based)
-    command.run(screen, data, n_clusters, landmarks, params, table, reading)
+def _print_error(text: str) -> None:
+    current_screen.get().print_error(text, "Error", "bold red")
 
 
-@app.command()
-def choose(
-    data: o.Data,
-    n_clusters: Annotated[
-        str,
-        typer.Option(
-            "--n-clusters",
-            "-k",
-            help="Numbers of clusters to try: 2-12, or 5,10,20; or one, to choose only "
-            "the bandwidth.",
-        ),
-    ] = "2-12",
-    gamma: Annotated[
-        str | None,
-        typer.Option(
-            help="Bandwidths to try, separated by commas; or one, to choose only the "
-            "number of clusters.",
-            show_default="7 around the mean",
-            metavar="NUMBERS",
-        ),
-    ] = None,
-    kernel: o.Kernel = None,
-    columns: o.Columns = None,
-    exclude: o.Exclude = None,
-    label_column: o.LabelColumn = None,
-    scale: o.Scale = "standard",
-    missing: o.Missing = "error",
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
-    report: o.ReportOut = None,
-    jobs: o.Jobs = None,
-    seed: o.Seed = 0,
-    as_json: o.Json = False,
-    quiet: o.QuietAnswer = False,
-    verbose: o.Verbose = False,
-    debug: o.Debug = False,
-) -> None:
-    """Suggest a number of clusters and a bandwidth, with the reason."""
-    from sketchmeans.cli import choose as command
-    from sketchmeans.cli.data import Reading
-
-    screen = _screen(as_json, quiet, verbose, debug, answers=True)
-    table = {
-        "columns": columns,
-        "exclude": exclude,
-        "label_column": label_column,
-        "scale": scale,
-        "missing": missing,
-    }
-    params = {"kernel": kernel, "n_jobs": jobs, "random_state": seed}
-    reading = Reading(header, zero_based)
-    command.run(screen, data, n_clusters, gamma, params, table, report, reading)
-
-
-@app.command()
-def info(
-    file: Annotated[
-        str,
-        typer.Argument(metavar="MODEL|DATA", help="A model, or a table; - is CSV."),
-    ],
-    header: o.Header = None,
-    zero_based: o.ZeroBased = None,
-    as_json: o.Json = False,
-    debug: o.Debug = False,
-) -> None:
-    """Say what is in a model file or a table."""
-    from sketchmeans.cli import info as command
-    from sketchmeans.cli.data import Reading
-
-    screen = _screen(as_json, False, False, debug)
-    command.run(screen, file, Reading(header, zero_based))
-
-
-@app.command()
-def demo(
-    out: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Leave the picture and report here.")
-    ] = ".",
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
-) -> None:
-    """Cluster three examples: a table, a picture and a report."""
-    from sketchmeans.cli import demo as command
-
-    command.run(_screen(as_json, quiet, False, debug), out)
+def _report_stop() -> int:
+    """Print what a command that was stopped leaves."""
+    screen = current_screen.get()
+    checkpoint = screen.checkpoint
+    left = "Nothing was written."
+    if checkpoint is not None and checkpoint.failure is not None:
+        left = f"{checkpoint.path} could not be written: {checkpoint.failure}."
+    elif checkpoint is not None and os.path.exists(checkpoint.path):
+        left = f"{checkpoint.path} holds the work so far; the same command resumes it."
+    elif screen.written:
+        left = f"Wrote {', '.join(screen.written)} and nothing else."
+    screen.print_error(f"Stopped. {left}")
+    return _STOPPED if screen.signal is None else _SIGNAL + screen.signal

@@ -5,160 +5,178 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
-from sketchmeans.cli.bars import watched
-from sketchmeans.cli.data import Reading, built_estimator, readable, table_clusterer
-from sketchmeans.cli.output import check_apart, check_report
-from sketchmeans.cli.report import known_classes, written_report
+from sketchmeans.cli import options as o
+from sketchmeans.cli.data import (
+    make_clusterer,
+    make_estimator,
+    open_table,
+    read_classes,
+)
+from sketchmeans.cli.output import REPORT, check_outputs
+from sketchmeans.cli.progress import Display
+from sketchmeans.cli.report import write_model_report
 from sketchmeans.cli.screen import Screen
-from sketchmeans.cli.stages import stages
+
+#: Options that need not be typed.
+_DEFAULTS = {"scale": "standard", "missing": "error", "seed": 0}
+#: The columns of a path that are printed, in this order, with their titles.
+_COLUMNS = {
+    "stability": "agreement",
+    "ratio": "certified",
+    "cost": "cost",
+    "effective_dimension": "dimension",
+}
 
 
-def run(
-    screen: Screen,
-    data: str,
-    n_clusters: str,
-    gamma: str | None,
-    params: Mapping[str, Any],
-    choice: Mapping[str, Any],
-    report: str | None,
-    reading: Reading,
+Counts = Annotated[
+    str,
+    typer.Option(
+        "--n-clusters",
+        "-k",
+        help="Numbers of clusters to try: 2-12, or 5,10,20; or a single number, to "
+        "choose only the bandwidth.",
+    ),
+]
+Gammas = Annotated[
+    str | None,
+    typer.Option(
+        help="Bandwidths to try, separated by commas; or a single one, to choose only "
+        "the number of clusters.",
+        show_default="7 around the mean",
+        metavar="NUMBERS",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value, and the path and the advice that led to it, if it was not given."""
+
+    value: Any
+    path: Any = None
+    advice: Any = None
+
+
+def choose(
+    data: o.Data,
+    *,
+    n_clusters: Counts = "2-12",
+    gamma: Gammas = None,
+    kernel: o.Kernel = None,
+    table_options: o.TableOptions,
+    file_options: o.FileOptions,
+    report: o.ReportOut = None,
+    jobs: o.Jobs = None,
+    seed: o.Seed = 0,
+    print_options: o.PrintOptions,
 ) -> None:
-    """Try numbers of clusters, then bandwidths, and suggest one of each."""
-    counts, gammas = _counts(n_clusters), _gammas(gamma)
-    has_width = _has_width(params["kernel"])
-    if gammas and not has_width:
+    """Suggest a number of clusters and a bandwidth, with the reason."""
+    screen = Screen(print_options, answers=True)
+    counts, gammas = _parse_counts(n_clusters), _parse_gammas(gamma)
+    has_gamma = _has_gamma(kernel)
+    if gammas and not has_gamma:
         raise typer.BadParameter(
-            f"--gamma means nothing to --kernel {params['kernel']}; leave it out."
+            f"--gamma has no meaning for --kernel {kernel}; leave it out."
         )
-    check_report("--report", report)
-    check_apart({"--report": report}, [data])
-    chosen = {name: value for name, value in params.items() if value is not None}
-    with readable(data, screen, reading) as table, screen.warnings():
-        first = gammas[0] if len(gammas) == 1 else None
-        model = table_clusterer(
-            built_estimator("nystrom", counts[0], {**params, "gamma": first}),
-            table,
-            **choice,
-        )
-        with stages(screen) as shown:
-            rows = shown.watch(model).learn(table).prepare(table)
-        model.set_callbacks()
-        if len(counts) > 1 or (has_width and len(gammas) != 1):
-            counts = _possible(screen, rows, counts)
-        k, k_path, k_advice = _count(screen, rows, counts, first, chosen)
-        width, g_path, g_advice = first, None, None
-        if has_width and len(gammas) != 1:
-            width, g_path, g_advice = _bandwidth(screen, rows, k, gammas, chosen)
+    check_outputs({"--report": report}, [data], {"--report": REPORT})
+    params = {"kernel": kernel, "n_jobs": jobs, "random_state": seed}
+    typed = {name: value for name, value in params.items() if value is not None}
+    width = gammas[0] if len(gammas) == 1 else None
+    with open_table(data, file_options, screen) as table:
+        estimator = make_estimator("nystrom", counts[0], {**params, "gamma": width})
+        model = make_clusterer(table_options, estimator, table)
+        with Display(screen) as display:
+            rows = display.attach(model).learn(table).prepare(table)
+        choose_gamma = has_gamma and len(gammas) != 1
+        if len(counts) > 1 or choose_gamma:
+            counts = _limit_counts(screen, rows, counts)
+        count = _choose_count(screen, rows, counts, width, typed)
+        chosen = Choice(width)
+        if choose_gamma:
+            chosen = _choose_gamma(screen, rows, count.value, gammas, typed)
         if report is not None:
-            paths = [path for path in (k_path, g_path) if path is not None]
-            model.set_params(estimator__n_clusters=k)
-            if width is not None:
-                model.set_params(estimator__gamma=width)
-            watched(model, screen).fit(table)
-            classes = known_classes(model, table)
-            written_report(screen, model, table, report, classes=classes, paths=paths)
-    for advice in (k_advice, g_advice):
-        if advice is not None:
-            screen.say(advice.note)
-    if not has_width:
-        screen.say(
-            f"The {params['kernel']} kernel has no bandwidth: there was none to choose."
-        )
-    screen.say(
-        f"\nNext: {_next(data, k, width, params, {**choice, **vars(reading)})}",
-        style="bold",
-    )
+            _write_report(screen, model, table, report, count, chosen)
+    for choice in (count, chosen):
+        if choice.advice is not None:
+            screen.print(choice.advice.note)
+    if not has_gamma:
+        screen.print(f"The {kernel} kernel has no bandwidth to choose.")
+    words = {**vars(table_options), **vars(file_options), "seed": seed}
+    command = _next_command(data, count.value, chosen.value, kernel, words)
+    screen.print(f"\nNext: {command}", "bold")
     if report is not None:
-        screen.say(f"Wrote {report}.")
-    screen.json(
+        screen.print(f"Wrote {report}.")
+    _print_json(screen, count, chosen)
+
+
+def _print_json(screen: Screen, count: Choice, gamma: Choice) -> None:
+    advice = [c.advice for c in (count, gamma) if c.advice is not None]
+    screen.print_json(
         {
-            "n_clusters": k,
-            "gamma": width,
-            "reasons": [a.note for a in (k_advice, g_advice) if a is not None],
-            "is_clear": all(a.is_clear for a in (k_advice, g_advice) if a is not None),
-            "cluster_count_path": k_path,
-            "bandwidth_path": g_path,
+            "n_clusters": count.value,
+            "gamma": gamma.value,
+            "reasons": [found.note for found in advice],
+            "is_clear": all(found.is_clear for found in advice),
+            "cluster_count_path": count.path,
+            "bandwidth_path": gamma.path,
         }
     )
 
 
-def _has_width(kernel: str | None) -> bool:
-    """Say whether a kernel has a bandwidth, if there is a kernel of that name."""
+def _has_gamma(kernel: str | None) -> bool:
+    """Say whether a kernel has a bandwidth; raises if there is no such kernel."""
     from sketchmeans.kernels import as_kernel
 
     return kernel is None or hasattr(as_kernel(kernel), "gamma")
 
 
-def _possible(screen: Screen, rows: Any, counts: list[int]) -> list[int]:
+def _limit_counts(screen: Screen, rows: Any, counts: list[int]) -> list[int]:
     """Return the numbers of clusters that a third of the rows can have."""
-    n, most = len(rows), len(rows) // 3
-    few = [k for k in counts if k <= most]
-    if not few:
+    n = len(rows)
+    possible = [k for k in counts if k <= n // 3]
+    if not possible:
         clusters = "1 cluster" if counts[0] == 1 else f"{counts[0]:,} clusters"
         raise ValueError(
             f"{rows.path} has too few rows, {n:,}: to compare samples of them with "
             f"{clusters} takes at least {3 * counts[0]:,}."
         )
-    if len(few) < len(counts):
-        screen.say(
-            f"{n:,} rows are too few to compare more than {few[-1]:,} clusters; with "
-            f"{3 * counts[-1]:,} it would be up to {counts[-1]:,}.\n"
+    if len(possible) < len(counts):
+        screen.print(
+            f"{n:,} rows are too few to compare more than {possible[-1]:,} clusters; "
+            f"up to {counts[-1]:,} clusters need {3 * counts[-1]:,} rows.\n"
         )
-    return few
+    return possible
 
 
-def _next(
-    data: str,
-    k: int,
-    gamma: float | None,
-    params: Mapping[str, Any],
-    table: Mapping[str, Any],
-) -> str:
-    """Return the command that clusters the table so."""
-    words = ["sketchmeans", "fit", data, "-k", str(k)]
-    if gamma is not None:
-        words += ["--gamma", f"{gamma:.4g}"]
-    if params["kernel"] is not None:
-        words += ["--kernel", params["kernel"]]
-    for name, value in table.items():
-        if value and value != _DEFAULTS.get(name):
-            typed = value if isinstance(value, str) else ",".join(value)
-            words += [f"--{name.replace('_', '-')}", typed]
-    if params["random_state"] != _DEFAULTS["seed"]:
-        words += ["--seed", str(params["random_state"])]
-    return shlex.join(words)
-
-
-def _count(
+def _choose_count(
     screen: Screen,
     rows: Any,
     counts: list[int],
     gamma: float | None,
-    params: dict[str, Any],
-) -> tuple[int, Any, Any]:
-    """Return a number of clusters, with its path and the reason; None if given."""
+    params: Mapping[str, Any],
+) -> Choice:
     if len(counts) == 1:
-        return counts[0], None, None
+        return Choice(counts[0])
     from sketchmeans.diagnostics import advised_cluster_count, cluster_count_path
 
     width = "mean" if gamma is None else gamma
     title = f"Trying {counts[0]} to {counts[-1]} clusters"
-    # All of them share the passes, so there are no parts to count.
-    with stages(screen) as shown, shown.stage(title):
+    # All of them share the passes over the rows, so there are no parts to count.
+    with Display(screen) as display, display.stage(title):
         path = cluster_count_path(rows, counts, gamma=width, **params)
     advice = advised_cluster_count(path)
-    _table(screen, path, "n_clusters", "clusters", advice.value)
-    return int(advice.value), path, advice
+    _print_path(screen, path, "n_clusters", "clusters", advice.value)
+    return Choice(int(advice.value), path, advice)
 
 
-def _bandwidth(
-    screen: Screen, rows: Any, k: int, gammas: list[float], params: dict[str, Any]
-) -> tuple[float, Any, Any]:
-    """Return a bandwidth, with its path and the reason."""
+def _choose_gamma(
+    screen: Screen, rows: Any, k: int, gammas: list[float], params: Mapping[str, Any]
+) -> Choice:
     from sketchmeans.diagnostics import (
         advised_bandwidth,
         bandwidth_grid,
@@ -168,75 +186,100 @@ def _bandwidth(
     tried = gammas or bandwidth_grid(rows, **params)
     title = f"Trying bandwidths for {k} clusters"
     parts = []
-    with stages(screen) as shown, shown.stage(title, len(tried)) as stage:
-        for gamma in tried:  # the seed is a number: each by itself gives the same
+    with Display(screen) as display, display.stage(title, len(tried)) as on_tried:
+        for gamma in tried:  # each alone gives the same, as the seed is a number
             parts.append(bandwidth_path(rows, [gamma], k, **params))
-            stage.advance()
+            on_tried()
     path = {
         name: [value for part in parts for value in part[name]] for name in parts[0]
     }
     advice = advised_bandwidth(path, k, len(rows))
-    _table(screen, path, "gamma", "gamma", advice.value)
-    return float(advice.value), path, advice
+    _print_path(screen, path, "gamma", "gamma", advice.value)
+    return Choice(float(advice.value), path, advice)
 
 
-#: Options that need not be typed.
-_DEFAULTS = {"scale": "standard", "missing": "error", "seed": 0}
-#: What the columns of a path are called, in the order in which they are shown.
-_COLUMNS = {
-    "stability": "agreement",
-    "ratio": "certified",
-    "cost": "cost",
-    "effective_dimension": "dimension",
-}
+def _write_report(
+    screen: Screen,
+    model: Any,
+    table: Any,
+    report: str,
+    count: Choice,
+    gamma: Choice,
+) -> None:
+    """Fit the model with what was chosen, and write its report with the paths."""
+    paths = [choice.path for choice in (count, gamma) if choice.path is not None]
+    model.set_params(estimator__n_clusters=count.value)
+    if gamma.value is not None:
+        model.set_params(estimator__gamma=gamma.value)
+    with Display(screen) as display:
+        display.attach(model).fit(table)
+    classes = read_classes(model, table)
+    write_model_report(screen, model, table, report, classes=classes, paths=paths)
 
 
-def _table(screen: Screen, path: Any, first: str, called: str, value: float) -> None:
-    names = [name for name in _COLUMNS if name in path]
+def _next_command(
+    data: str,
+    k: int,
+    gamma: float | None,
+    kernel: str | None,
+    options: Mapping[str, Any],
+) -> str:
+    """Return the command that clusters the table with what was chosen."""
+    words = ["sketchmeans", "fit", data, "-k", str(k)]
+    if gamma is not None:
+        words += ["--gamma", f"{gamma:.4g}"]
+    for name, value in {"kernel": kernel, **options}.items():
+        if value and value != _DEFAULTS.get(name):
+            typed = ",".join(value) if isinstance(value, list) else str(value)
+            words += [f"--{name.replace('_', '-')}", typed]
+    return shlex.join(words)
+
+
+def _print_path(
+    screen: Screen, path: Any, name: str, title: str, chosen: float
+) -> None:
+    shown = [column for column in _COLUMNS if column in path]
     rows = [
-        [
-            f"{path[first][i]:.4g}",
-            *(_number(name, float(path[name][i])) for name in names),
-        ]
-        for i in range(len(path[first]))
+        [f"{value:.4g}", *(_format(c, float(path[c][i])) for c in shown)]
+        for i, value in enumerate(path[name])
     ]
-    best = list(path[first]).index(value)
-    screen.table([called, *(_COLUMNS[n] for n in names)], rows, left=0, best=best)
-    screen.say()
+    best = list(path[name]).index(chosen)
+    titles = [title, *(_COLUMNS[column] for column in shown)]
+    screen.print_table(titles, rows, left=0, best=best)
+    screen.print()
 
 
-def _number(name: str, value: float) -> str:
-    if name == "ratio":
-        return "-" if not value < 1e3 else f"≤ {value:.2f} × best"
-    return f"{value:.2f}" if name == "stability" else f"{value:.4g}"
+def _format(column: str, value: float) -> str:
+    if column == "ratio":
+        return f"≤ {value:.2f} × best" if value < 1e3 else "-"
+    return f"{value:.2f}" if column == "stability" else f"{value:.4g}"
 
 
-def _counts(text: str) -> list[int]:
-    """Return the numbers that were typed.
+def _parse_counts(text: str) -> list[int]:
+    """Return the numbers of clusters that were typed.
 
     Examples
     --------
-    >>> _counts("2-5"), _counts("5,10")
+    >>> _parse_counts("2-5"), _parse_counts("5,10")
     ([2, 3, 4, 5], [5, 10])
     """
-    between = re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", text)
-    if between:
-        low, high = int(between[1]), int(between[2])
-        counts = list(range(low, high + 1))
-    else:
-        parts = text.split(",")
-        counts = sorted({int(part) for part in parts if part.strip().isdecimal()})
-        if len(counts) < len(parts):
-            counts = []
+    interval = re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", text)
+    parts = [part.strip() for part in text.split(",")]
+    counts: list[int] = []
+    if interval:
+        counts = list(range(int(interval[1]), int(interval[2]) + 1))
+    elif all(part.isdecimal() for part in parts):
+        counts = sorted({int(part) for part in parts})
     if not counts or counts[0] < 1:
         raise typer.BadParameter(
-            f"--n-clusters {text} should be such as 2-12, 5,10,20 or 8."
+            f"--n-clusters {text} should be an interval or a list, such as 2-12 or "
+            "5,10,20, or a number."
         )
     return counts
 
 
-def _gammas(text: str | None) -> list[float]:
-    """Return the bandwidths that were typed; none if they are left open."""
+def _parse_gammas(text: str | None) -> list[float]:
+    """Return the bandwidths that were typed; none if there is no text."""
     if text is None:
         return []
     try:

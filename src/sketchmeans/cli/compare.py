@@ -3,59 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from sketchmeans.cli.bars import duration
-from sketchmeans.cli.data import Reading, built_estimator, readable, table_clusterer
-from sketchmeans.cli.screen import Screen
-from sketchmeans.cli.stages import stages
+from sketchmeans.cli import options as o
+from sketchmeans.cli.data import (
+    make_clusterer,
+    make_estimator,
+    open_table,
+    parse_number,
+)
+from sketchmeans.cli.progress import Display
+from sketchmeans.cli.screen import Screen, format_duration
 
 #: What plain k-means is called.
 PLAIN = "plain k-means"
 
 
-def run(
-    screen: Screen,
-    data: str,
+def compare(
+    data: o.Data,
+    n_clusters: o.NClusters,
+    *,
+    table_options: o.TableOptions,
+    file_options: o.FileOptions,
+    kernel: o.Kernel = None,
+    gamma: o.Gamma = None,
+    landmarks: Annotated[
+        str,
+        typer.Option(
+            help="Landmark selectors to compare, separated by commas, or all."
+        ),
+    ] = "uniform,kmeans++,ridge-leverage,rpcholesky",
+    n_landmarks: o.NLandmarks = None,
+    max_memory: o.MaxMemory = None,
+    jobs: o.Jobs = None,
+    seed: o.Seed = 0,
+    print_options: o.PrintOptions,
+) -> None:
+    """Compare ways to select landmarks, and plain k-means, on a table."""
+    screen = Screen(print_options, answers=True)
+    kernel_params = {
+        "kernel": kernel,
+        "gamma": parse_number(gamma),
+        "n_landmarks": parse_number(n_landmarks),
+    }
+    shared = {"max_memory": max_memory, "n_jobs": jobs, "random_state": seed}
+    models = _make_models(n_clusters, landmarks, kernel_params, shared)
+    with open_table(data, file_options, screen) as table:
+        found, shape = _compare(screen, models, table_options, table)
+    _print_comparison(screen, found, shape)
+    screen.print_json(
+        {**found.to_dict(), "n_samples": shape[0], "n_clusters": n_clusters}
+    )
+
+
+def _make_models(
     n_clusters: int,
     landmarks: str,
-    params: Mapping[str, Any],
-    choice: Mapping[str, Any],
-    reading: Reading,
-) -> None:
-    """Fit one model for each landmark selector, and plain k-means."""
-    from sketchmeans.diagnostics import compare_models
-
-    models = _models(n_clusters, landmarks, params)
-    with readable(data, screen, reading) as table, screen.warnings():
-        tables = table_clusterer(models[PLAIN], table, **choice)
-        with stages(screen) as shown:
-            rows = shown.watch(tables).learn(table).prepare(table)
-            classes = None
-            if choice["label_column"] is not None:
-                classes = tables.label_values(table)
-            for model in models.values():
-                shown.watch(model)
-            with shown.stage("Methods compared", len(models)) as all_of_them:
-
-                def on_model(name: str) -> None:
-                    if name != next(iter(models)):
-                        all_of_them.advance()
-                    shown.finish()
-                    shown.tidy()
-                    shown.next(f"Clustering with {_called(name)}")
-
-                found = compare_models(models, rows, classes, on_model=on_model)
-                shown.finish()
-                shown.tidy()
-    _say(screen, found, rows.shape)
-    screen.json({**found.to_dict(), "n_samples": len(rows), "n_clusters": n_clusters})
-
-
-def _models(
-    n_clusters: int, landmarks: str, params: Mapping[str, Any]
+    kernel_params: Mapping[str, Any],
+    shared: Mapping[str, Any],
 ) -> dict[str, Any]:
     from sketchmeans.landmarks import SELECTORS
 
@@ -66,48 +73,69 @@ def _models(
         )
     if names == ["all"]:
         names = list(SELECTORS)
+    params = {**kernel_params, **shared}
     models = {
-        name: built_estimator("nystrom", n_clusters, {**params, "landmarks": name})
+        name: make_estimator("nystrom", n_clusters, {**params, "landmarks": name})
         for name in dict.fromkeys(names)
     }
-    shared = ("max_memory", "n_jobs", "random_state")
-    plain = {name: params[name] for name in shared}
-    return {**models, PLAIN: built_estimator("sketched", n_clusters, plain)}
+    return {**models, PLAIN: make_estimator("sketched", n_clusters, shared)}
 
 
-def _called(name: str) -> str:
-    return name if name == PLAIN else f"{name} landmarks"
+def _compare(
+    screen: Screen, models: Mapping[str, Any], options: o.TableOptions, table: Any
+) -> tuple[Any, tuple[int, int]]:
+    """Return the comparison of the fitted models, and the shape of the table."""
+    from sketchmeans.diagnostics import compare_models
+
+    with Display(screen) as display:
+        clusterer = make_clusterer(options, models[PLAIN], table)
+        rows = display.attach(clusterer).learn(table).prepare(table)
+        classes = None
+        if options.label_column is not None:
+            classes = clusterer.label_values(table)
+        for model in models.values():
+            display.attach(model)
+        with display.stage("Methods compared", len(models)) as on_compared:
+
+            def on_model(name: str) -> None:
+                if name != next(iter(models)):
+                    on_compared()
+                display.finish()
+                display.remove_finished()
+                what = name if name == PLAIN else f"{name} landmarks"
+                display.next(f"Clustering with {what}")
+
+            found = compare_models(models, rows, classes, on_model=on_model)
+            display.finish()
+            display.remove_finished()
+    return found, rows.shape
 
 
-def _say(screen: Screen, found: Any, shape: tuple[int, int]) -> None:
+def _print_comparison(screen: Screen, found: Any, shape: tuple[int, int]) -> None:
     best = found.best
     columns = ["landmarks", "time", "cost", "certified", "agreement"]
-    rows = []
-    for i, name in enumerate(found.names):
-        own_units = name == PLAIN
-        ratio = found.ratio[i]
-        rows.append(
-            [
-                name,
-                duration(float(found.seconds[i])),
-                f"{found.cost[i]:.6g}{'*' if own_units else ' '}",
-                "-" if not ratio < 1e6 else f"≤ {ratio:.3f} × best",
-                "best" if i == best else f"{found.agreement[i, best]:.3f}",
-            ]
-        )
+    rows = [
+        [
+            name,
+            format_duration(float(found.seconds[i])),
+            f"{found.cost[i]:.6g}{'*' if name == PLAIN else ' '}",
+            f"≤ {found.ratio[i]:.3f} × best" if found.ratio[i] < 1e6 else "-",
+            "best" if i == best else f"{found.agreement[i, best]:.3f}",
+        ]
+        for i, name in enumerate(found.names)
+    ]
     if found.class_information is not None:
         columns.append("classes (NMI)")
         for row, value in zip(rows, found.class_information, strict=True):
             row.append(f"{value:.3f}")
     m = int(found.n_landmarks[best])
-    screen.say(
+    screen.print(
         f"{shape[0]:,} rows of {shape[1]:,} columns, {m:,} landmarks", style="bold"
     )
-    screen.table(columns, rows, best=best)
-    screen.say()
-    screen.say(
-        "certified: the cost is at most so many times that of the best possible "
+    screen.print_table(columns, rows, best=best)
+    screen.print(
+        "\ncertified: the cost is at most this many times that of the best possible "
         "clusters.\nagreement: with the clusters of the lowest cost (adjusted Rand "
-        "index; 1 is the same, 0 chance).\n* in units of the columns, not of the "
-        "kernel: not to be compared."
+        "index: 1 for the same clusters, 0 for chance).\n* in units of the columns, "
+        "not of the kernel, so it cannot be compared with the other costs."
     )

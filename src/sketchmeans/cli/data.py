@@ -1,21 +1,22 @@
-"""From what was typed to tables and estimators."""
+"""From what was typed to tables, estimators and models."""
 
 from __future__ import annotations
 
 import csv
+import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
+from sketchmeans.cli.options import FileOptions, TableOptions
 from sketchmeans.cli.screen import Screen
-from sketchmeans.cli.standard_input import copied
 
 if TYPE_CHECKING:
-    from sketchmeans.cluster.table import TableClusterer
     from sketchmeans.data.preparation import Table
 
 #: The estimators by the name that is typed.
@@ -26,69 +27,68 @@ _CLASSES = {
 }
 
 STREAM, STREAM_NAME = "-", "standard input"
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a file is read, as typed: "yes", "no", or None to find out."""
-
-    header: str | None = None
-    zero_based: str | None = None
-
-    def table(self, path: str) -> Table:
-        """Return the table that a path stands for."""
-        from sketchmeans.data.preparation import as_table
-
-        return as_table(
-            path, header=_YES_NO[self.header], zero_based=_YES_NO[self.zero_based]
-        )
-
-
 _YES_NO = {"yes": True, "no": False, None: None}
 
 
 @contextmanager
-def readable(data: str, screen: Screen, reading: Reading) -> Iterator[Table]:
-    """Yield a table; standard input is kept in a file meanwhile.
+def open_table(data: str, options: FileOptions, screen: Screen) -> Iterator[Table]:
+    """Yield a table; warnings are printed meanwhile.
 
-    A fit reads its rows many times, which a pipe does not allow.  Whatever is printed
-    calls that file standard input.
+    Standard input is copied to a file, as a fit reads its rows many times.  Whatever is
+    printed calls that file standard input.
     """
-    if data != STREAM:
-        yield reading.table(data)
-        return
-    with copied(sys.stdin.buffer) as path:
-        screen.called[path] = STREAM_NAME
-        yield reading.table(path)
+    from sketchmeans.data.preparation import as_table
+
+    reading = {name: _YES_NO[value] for name, value in vars(options).items()}
+    with screen.print_warnings():
+        if data != STREAM:
+            yield as_table(data, **reading)
+            return
+        with _copy_stream(sys.stdin.buffer) as path:
+            screen.names[path] = STREAM_NAME
+            yield as_table(path, **reading)
 
 
-def number_or_word(text: str | None) -> float | int | str | None:
-    """Return what was typed as a number, if it is one.
+def make_clusterer(options: TableOptions, estimator: Any, table: Table) -> Any:
+    """Return the estimator of raw tables."""
+    from sketchmeans import TableClusterer
+
+    label = options.label_column
+    return TableClusterer(
+        estimator,
+        columns=parse_columns("--columns", options.columns, table),
+        exclude=parse_columns("--exclude", options.exclude, table),
+        label_column=None if label is None else _parse_column(label, table),
+        scale=options.scale,
+        missing=options.missing,
+    )
+
+
+def parse_number(text: str | None) -> float | int | str | None:
+    """Return a number, if one was typed, or else the word.
 
     Examples
     --------
-    >>> number_or_word("400"), number_or_word("0.5"), number_or_word("auto")
+    >>> parse_number("400"), parse_number("0.5"), parse_number("auto")
     (400, 0.5, 'auto')
     """
-    if text is None:
-        return None
     for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            return None if text is None else kind(text)
     return text
 
 
-def whole_or_auto(option: str, text: str | None) -> int | str | None:
+def parse_count(option: str, text: str | None) -> int | str | None:
     """Return a whole number, or the word auto."""
-    value = number_or_word(text)
+    value = parse_number(text)
     if isinstance(value, float) or (isinstance(value, str) and value != "auto"):
         raise typer.BadParameter(f"{option} {text} should be a whole number, or auto.")
     return value
 
 
-def column_list(typed: Sequence[str] | None, table: Table) -> list[str | int] | None:
+def parse_columns(
+    option: str, typed: Sequence[str] | None, table: Table
+) -> list[str | int] | None:
     r"""Return the columns that were typed: names, or numbers where there are none.
 
     Names with a comma are put in quotes.
@@ -98,32 +98,24 @@ def column_list(typed: Sequence[str] | None, table: Table) -> list[str | int] | 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
     >>> _ = path.write_text("a,b,c d\n1,2,3\n")
-    >>> column_list(["a,c d", "b"], Reading().table(path))
+    >>> from sketchmeans.data.preparation import as_table
+    >>> parse_columns("--columns", ["a,c d", "b"], as_table(path))
     ['a', 'c d', 'b']
     """
     if not typed:
         return None
     names = [name.strip() for row in csv.reader(typed) for name in row]
-    return [column_name(name, table) for name in names if name]
-
-
-def _some_columns(
-    option: str, typed: Sequence[str] | None, table: Table
-) -> list[str | int] | None:
-    columns = column_list(typed, table)
-    if columns is not None and not columns:
+    columns = [_parse_column(name, table) for name in names if name]
+    if not columns:
         raise typer.BadParameter(f"{option} '' should name at least one column.")
     return columns
 
 
-def column_name(typed: str, table: Table) -> str | int:
-    """Return a column that was typed: its name, or its number where it has none."""
-    if typed.isdecimal() and table.types is None:
-        return int(typed)
-    return typed
+def _parse_column(typed: str, table: Table) -> str | int:
+    return int(typed) if typed.isdecimal() and table.types is None else typed
 
 
-def built_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> Any:
+def make_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> Any:
     """Return an estimator with the parameters that were typed.
 
     Raises
@@ -134,63 +126,85 @@ def built_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> An
     import sketchmeans
 
     typed = {key: value for key, value in params.items() if value is not None}
-    family = getattr(sketchmeans, _CLASSES[name])
-    unknown = sorted(set(typed) - set(family._get_param_names()))
+    cls = getattr(sketchmeans, _CLASSES[name])
+    unknown = sorted(set(typed) - set(cls._get_param_names()))
     if unknown:
         option = unknown[0].replace("_", "-")
         raise typer.BadParameter(
-            f"--{option} means nothing to --estimator {name}; leave it out."
+            f"--{option} has no meaning for --estimator {name}; leave it out."
         )
-    return family(n_clusters, **typed)
+    return cls(n_clusters, **typed)
 
 
-def table_clusterer(
-    estimator: Any,
-    table: Table,
-    *,
-    columns: Sequence[str] | None,
-    exclude: Sequence[str] | None,
-    label_column: str | None,
-    scale: str,
-    missing: str,
-) -> TableClusterer:
-    """Return the estimator for raw tables."""
+def open_model_rows(model: Any, table: Table) -> Any:
+    """Return the rows of a table as the estimator in a model sees them."""
     from sketchmeans import TableClusterer
-
-    return TableClusterer(
-        estimator,
-        columns=_some_columns("--columns", columns, table),
-        exclude=_some_columns("--exclude", exclude, table),
-        label_column=None if label_column is None else column_name(label_column, table),
-        scale=scale,
-        missing=missing,
-    )
-
-
-def model_and_rows(model: Any, table: Table, screen: Screen) -> tuple[Any, Any]:
-    """Return the estimator within a model, and the rows of a table as it sees them."""
-    from sketchmeans import TableClusterer
-
-    if isinstance(model, TableClusterer):
-        inner, rows = model.estimator_, model.prepare(table)
-    else:
-        inner, rows = model, rows_by_name(model, table)
-    rows.path = screen.called.get(table.path, rows.path)
-    return inner, rows
-
-
-def rows_by_name(model: Any, table: Table) -> Any:
-    """Return the rows of a table, with the columns that an estimator was fitted to."""
     from sketchmeans.data.preparation import known_columns
 
+    if isinstance(model, TableClusterer):
+        return model.prepare(table)
     names = getattr(model, "feature_names_in_", None)
     if names is None or table.types is None:
         return table.open(None)
     return table.open(known_columns(table, list(names)))
 
 
-def loaded(path: str) -> Any:
-    """Return the model that a file holds."""
-    from sketchmeans import load
+def read_classes(model: Any, table: Table) -> Any:
+    """Return the known classes of a table's rows; None if it has none."""
+    if getattr(model, "label_column", None) is None:
+        return None
+    if table.types is not None and model.label_column not in table.types:
+        return None
+    return model.label_values(table)
 
-    return load(path)
+
+# --- standard input -------------------------------------------------------------------
+
+_PREFIX, _NAME = "sketchmeans-", "standard-input.csv"
+
+
+@contextmanager
+def _copy_stream(stream: IO[bytes]) -> Iterator[str]:
+    """Yield the path of a file with the content of a stream.
+
+    The copy is gone when the block ends, and on systems with ``/proc`` also when the
+    process is killed: the file has no name, only a link to what the process has open.
+    """
+    _remove_stale_copies(tempfile.gettempdir())
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+        path = os.path.join(folder, _NAME)
+        with _open_copy(path) as file:
+            try:
+                shutil.copyfileobj(stream, file)
+                file.flush()
+            except OSError as error:
+                error.filename = error.filename or path
+                raise
+            yield path
+
+
+def _open_copy(path: str) -> IO[bytes]:
+    """Open a file for writing that can be read by this path."""
+    folder = os.path.dirname(path)
+    nameless = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the caller closes it
+    with suppress(OSError):  # there is no /proc, or there are no links
+        os.symlink(f"/proc/{os.getpid()}/fd/{nameless.fileno()}", path)
+        if os.path.samestat(os.stat(path), os.fstat(nameless.fileno())):
+            return nameless
+    nameless.close()
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    return open(path, "wb")
+
+
+def _remove_stale_copies(folder: str) -> None:
+    """Remove the folders of killed processes: they hold a dead link."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            link = os.path.join(entry.path, _NAME)
+            if (
+                entry.name.startswith(_PREFIX)
+                and os.path.islink(link)
+                and not os.path.exists(link)
+            ):
+                shutil.rmtree(entry.path, ignore_errors=True)

@@ -3,85 +3,93 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from sketchmeans.cli.bars import duration
-from sketchmeans.cli.output import check_can_write
-from sketchmeans.cli.screen import Screen
+from sketchmeans.cli import options as o
+from sketchmeans.cli.output import check_outputs
+from sketchmeans.cli.screen import Screen, format_duration
 
 PICTURE, REPORT = "sketchmeans-demo.png", "sketchmeans-demo.html"
 
 
-def run(screen: Screen, out: str) -> None:
-    """Cluster three examples, and leave a picture and a report."""
-    from sketchmeans.cli.demo_cases import arms, compared, digits, rings
-
+def demo(
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER", help="Write the picture and the report to this folder."
+        ),
+    ] = ".",
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:
+    """Cluster three examples; write a picture and a report."""
+    screen = Screen(o.PrintOptions(as_json, quiet, debug=debug))
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"--out {out} should be a folder.")
     folder.mkdir(parents=True, exist_ok=True)
     for name in (PICTURE, REPORT):
-        check_can_write("--out", str(folder / name))
+        check_outputs({"--out": str(folder / name)}, [], {})
+    from sketchmeans.cli.demo_cases import (
+        compare_methods,
+        make_arms,
+        make_digits,
+        make_rings,
+    )
+
     results = []
-    for make in (rings, digits, arms):
-        with screen.working(f"Clustering: {make.__name__}"):
+    for make in (make_rings, make_digits, make_arms):
+        with screen.show_status("Clustering"):
             case = make()
-            results.append((case, compared(case)))
-    _say(screen, results)
-    written = [
-        path
-        for path in (
-            _picture(screen, results, folder / PICTURE),
-            _report(screen, *results[1], folder / REPORT),
+            results.append((case, compare_methods(case)))
+    _print_results(screen, results)
+    picture = _draw_picture(screen, results, folder / PICTURE)
+    report = _write_report(screen, *results[1], folder / REPORT)
+    files = [path for path in (picture, report) if path is not None]
+    if files:
+        screen.print(f"\nWrote {' and '.join(files)}.")
+    screen.print_json({"results": _describe(results), "files": files})
+
+
+def _print_results(screen: Screen, results: list[Any]) -> None:
+    rows = [
+        (
+            case.title if fit is fits[0] else "",
+            fit.method,
+            format_duration(fit.seconds),
+            f"{fit.model.cost_:.4f}" if hasattr(fit.model, "cost_") else "",
+            f"{fit.nmi:.3f}",
         )
-        if path is not None
+        for case, fits in results
+        for fit in fits
     ]
-    if written:
-        screen.say(f"\nWrote {' and '.join(written)}.")
-    screen.json({"results": _plain(results), "files": written})
-
-
-def _say(screen: Screen, results: list[Any]) -> None:
-    rows = []
-    for case, fits in results:
-        for fit in fits:
-            cost = getattr(fit.model, "cost_", None)
-            rows.append(
-                (
-                    case.title if fit is fits[0] else "",
-                    fit.method,
-                    duration(fit.seconds),
-                    "" if cost is None else f"{cost:.4f}",
-                    f"{fit.nmi:.3f}",
-                )
-            )
-    screen.table(("data", "method", "time", "cost W", "NMI"), rows, left=2)
-    screen.say(
+    screen.print_table(("data", "method", "time", "cost W", "NMI"), rows, left=2)
+    screen.print(
         "\nW is the mean squared distance to the centre in the feature space of the "
-        "kernel;\nKMeans works in another space. NMI is 1 where the known groups are "
-        "found."
+        "kernel;\nKMeans works in another space. NMI is 1 where the groups are found."
     )
 
 
-def _picture(screen: Screen, results: list[Any], path: Path) -> str | None:
-    from sketchmeans.cli.demo_picture import draw
+def _draw_picture(screen: Screen, results: list[Any], path: Path) -> str | None:
+    from sketchmeans.cli.demo_cases import draw_results
 
     try:
-        with screen.working("Drawing the picture"):
-            draw(results, path)
+        with screen.show_status("Drawing the picture"):
+            draw_results(results, path)
     except ImportError:
-        screen.say("\nThe picture needs matplotlib: pip install sketchmeans[report]")
+        screen.print("\nThe picture needs matplotlib: pip install sketchmeans[report]")
         return None
     return str(path)
 
 
-def _report(screen: Screen, case: Any, fits: list[Any], path: Path) -> str | None:
+def _write_report(screen: Screen, case: Any, fits: list[Any], path: Path) -> str | None:
     try:
         from sketchmeans.report import write_report
 
-        with screen.working("Writing the report"):
+        with screen.show_status("Writing the report"):
             write_report(
                 fits[-1].model,
                 case.X,
@@ -92,12 +100,12 @@ def _report(screen: Screen, case: Any, fits: list[Any], path: Path) -> str | Non
                 command="sketchmeans demo",
             )
     except ImportError as error:
-        screen.say(f"\nNo report: {error}")
+        screen.print(f"\nNo report: {error}")
         return None
     return str(path)
 
 
-def _plain(results: list[Any]) -> list[dict[str, Any]]:
+def _describe(results: list[Any]) -> list[dict[str, Any]]:
     return [
         {
             "data": case.name,

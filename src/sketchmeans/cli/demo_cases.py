@@ -1,18 +1,25 @@
-"""Rows with known groups, and what each method makes of them."""
+"""Examples with known groups, what each method makes of them, and a picture."""
 
 from __future__ import annotations
 
+import io
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, make_circles
-from sklearn.metrics import normalized_mutual_info_score
+from sklearn.metrics import confusion_matrix, normalized_mutual_info_score
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans
+from sketchmeans.numerics.atomic_file import open_atomic
 from sketchmeans.numerics.linalg import Array
+
+COLOURS = ("#0072b2", "#e69f00", "#009e73")
+INK, WRONG, GREY = "#1f2937", "#d55e00", "#6b7280"
 
 #: Rows up to which the exact method is run.
 EXACT_ROWS = 5_000
@@ -51,19 +58,19 @@ class Fit:
     nmi: float
 
 
-def rings() -> Case:
+def make_rings() -> Case:
     """Return a ring within a ring."""
     X, y = make_circles(2_000, noise=0.05, factor=0.3, random_state=0)
     return Case("Two rings", X, y, gamma=5.0, n_landmarks=50, n_init=10)
 
 
-def digits() -> Case:
+def make_digits() -> Case:
     """Return scikit-learn's images of handwritten digits."""
     X, y = load_digits(return_X_y=True)
     return Case("Digits", X / 16.0, y, gamma=0.3, n_landmarks=300, n_init=20)
 
 
-def arms(n_points: int = 200_000) -> Case:
+def make_arms(n_points: int = 200_000) -> Case:
     """Return three arms that wind half a turn around the origin."""
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=n_points)
@@ -75,7 +82,7 @@ def arms(n_points: int = 200_000) -> Case:
     return Case("Three arms", X, y, gamma=10.0, n_landmarks=200, n_init=10)
 
 
-def compared(case: Case) -> list[Fit]:
+def compare_methods(case: Case) -> list[Fit]:
     """Fit every method that can run on the case; plain k-means first, ours last."""
     k = len(np.unique(case.y))
     kernel: dict[str, Any] = {"gamma": case.gamma, "n_init": case.n_init}
@@ -93,3 +100,102 @@ def compared(case: Case) -> list[Fit]:
         nmi = float(normalized_mutual_info_score(case.y, model.labels_))
         fits.append(Fit(type(model).__name__, model, seconds, nmi))
     return fits
+
+
+def draw_results(results: list[tuple[Case, list[Fit]]], path: Path) -> None:
+    """Draw plain k-means above NystromKMeans, one column for each case.
+
+    Needs matplotlib.
+    """
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(11.0, 8.1), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.15, h_pad=0.15)
+    axes = figure.subplots(2, len(results))
+    for column, (case, fits) in zip(axes.T, results, strict=True):
+        for ax, fit in zip(column, (fits[0], fits[-1]), strict=True):
+            panel = _draw_images if case.are_images else _draw_points
+            ax.set_xlabel(panel(ax, case, fit), fontsize=10.5, color=GREY, labelpad=8)
+            ax.set(xticks=[], yticks=[], aspect="equal")
+            ax.spines[:].set_visible(False)
+        column[0].set_title(case.title, fontsize=13, color=INK, pad=12)
+    for ax, fit in zip(axes[:, 0], (results[0][1][0], results[0][1][-1]), strict=True):
+        ax.set_ylabel(fit.method, fontsize=13, color=INK, labelpad=12)
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    """Write a PNG file of 256 colours, which is a third of the size."""
+    from PIL import Image  # comes with matplotlib
+
+    page = io.BytesIO()
+    figure.savefig(page, format="png", dpi=125)
+    image = Image.open(page).convert("RGB")
+    with open_atomic(path) as file:
+        image.quantize(256, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+
+
+def _draw_points(ax: Any, case: Case, fit: Fit) -> str:
+    """Draw points in the colour of their cluster, many of them as a density."""
+    labels = _match_labels(case.y, fit.model.labels_)
+    low, high = case.X.min() - 0.05, case.X.max() + 0.05
+    if len(case.X) <= EXACT_ROWS:
+        ax.scatter(*case.X.T, s=5, c=[COLOURS[j] for j in labels], linewidths=0)
+    else:
+        image = _density(case.X, labels, low, high)
+        ax.imshow(image, extent=(low, high, low, high), interpolation="bilinear")
+    ax.set(xlim=(low, high), ylim=(low, high))
+    name = case.name.split()[-1]
+    if fit.method == "KMeans":
+        return f"NMI {fit.nmi:.2f}\ncuts the {name} to pieces"
+    m = len(fit.model.landmarks_)
+    size = 14 if m <= 50 else 7
+    ax.scatter(*fit.model.landmarks_.T, size, "white", edgecolors=INK, linewidths=0.7)
+    return f"NMI {fit.nmi:.2f}\nfinds the {name} from {m} landmarks (dots)"
+
+
+def _density(X: Array, labels: Array, low: float, high: float) -> Array:
+    """Return an image in which more points give a fuller colour."""
+    from matplotlib.colors import to_rgb
+
+    area = [[low, high], [low, high]]
+    counts = [
+        np.histogram2d(X[labels == j, 0], X[labels == j, 1], 200, area)[0].T[::-1]
+        for j in range(len(COLOURS))
+    ]
+    total = np.sum(counts, axis=0)[:, :, None]
+    colour = np.stack(counts, axis=-1) @ [to_rgb(c) for c in COLOURS]
+    colour /= np.maximum(total, 1.0)
+    fullness = np.minimum(total / np.quantile(total[total > 0], 0.9), 1.0) ** 0.6
+    return np.clip(1.0 - fullness * (1.0 - colour), 0.0, 1.0)
+
+
+def _draw_images(ax: Any, case: Case, fit: Fit) -> str:
+    """Draw a column for each cluster: its centre or exemplar, then some members."""
+    from matplotlib.colors import to_rgb
+
+    k, n_members = 10, 9
+    labels = _match_labels(case.y, fit.model.labels_)
+    plain = fit.method == "KMeans"
+    heads = fit.model.cluster_centers_ if plain else fit.model.exemplars_
+    cluster_of = dict(zip(labels, fit.model.labels_, strict=True))
+    canvas = np.ones((9 * (n_members + 1) + 3, 9 * k + 3, 3))
+    for column in range(k):
+        members = np.flatnonzero(labels == column)
+        shown = members[np.linspace(0, len(members) - 1, n_members).astype(int)]
+        tiles = [(heads[cluster_of[column]], COLOURS[0])]
+        tiles += [(case.X[i], INK if case.y[i] == column else WRONG) for i in shown]
+        for row, (grey, colour) in enumerate(tiles):
+            top, left = 9 * row + 3 * (row > 0), 9 * column + 2
+            ink = np.clip(grey, 0.0, 1.0).reshape(8, 8, 1)
+            tile = 1.0 - ink * (1.0 - np.array(to_rgb(colour)))
+            canvas[top : top + 8, left : left + 8] = tile
+    ax.imshow(canvas, interpolation="nearest")
+    first = "averages" if plain else "exemplars"
+    return f"NMI {fit.nmi:.2f}\n{first} on top, misplaced images in orange"
+
+
+def _match_labels(y: Array, labels: Array) -> Array:
+    """Return labels renamed so that they agree with the known groups most often."""
+    groups, clusters = linear_sum_assignment(-confusion_matrix(y, labels))
+    return groups[np.argsort(clusters)][labels]

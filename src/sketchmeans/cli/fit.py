@@ -1,119 +1,110 @@
-"""``sketchmeans fit``."""
+"""``sketchmeans fit`` and ``sketchmeans predict``."""
 
 from __future__ import annotations
 
-import shlex
-import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from inspect import signature
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from sketchmeans.cli.bars import duration, watched
-from sketchmeans.cli.data import Reading, built_estimator, readable, table_clusterer
-from sketchmeans.cli.interrupt import finishing_pass
-from sketchmeans.cli.output import (
-    check_apart,
-    check_can_write,
-    check_labels,
-    check_report,
-    write_labels,
+from sketchmeans.cli import options as o
+from sketchmeans.cli.data import (
+    STREAM,
+    make_clusterer,
+    make_estimator,
+    open_model_rows,
+    open_table,
+    parse_count,
+    parse_number,
+    read_classes,
 )
-from sketchmeans.cli.report import known_classes, written_report
-from sketchmeans.cli.screen import Screen
+from sketchmeans.cli.output import LABELS, REPORT, check_outputs, write_labels
+from sketchmeans.cli.progress import Display
+from sketchmeans.cli.report import write_model_report
+from sketchmeans.cli.screen import Screen, format_duration
+from sketchmeans.cli.signals import finish_iteration
+
+#: Most clusters that are listed.
+_MAX_LISTED = 30
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """Files that a fit leaves; None for those that nobody asked for."""
-
-    model: str | None
-    labels: str | None
-    report: str | None
-    checkpoint: str | None
-
-    def check(self, data: str) -> None:
-        """Raise where one of them could not be written, or would replace another."""
-        check_can_write("--model", self.model)
-        check_labels("--labels", self.labels)
-        check_report("--report", self.report)
-        check_can_write("--checkpoint", self.checkpoint)
-        files = {f"--{field.name}": getattr(self, field.name) for field in fields(self)}
-        check_apart(files, [data])
-
-    @property
-    def files(self) -> list[str]:
-        """The files that are there when all is done."""
-        return [f for f in (self.model, self.labels, self.report) if f and f != "-"]
-
-
-def run(
-    screen: Screen,
-    data: str,
-    n_clusters: int,
-    estimator: str,
-    params: Mapping[str, Any],
-    choice: Mapping[str, Any],
-    outputs: Outputs,
-    reading: Reading,
+def fit(
+    data: o.Data,
+    n_clusters: o.NClusters,
+    *,
+    model: o.ModelOut = None,
+    labels: o.LabelsOut = None,
+    report: o.ReportOut = None,
+    checkpoint: o.CheckpointOut = None,
+    table_options: o.TableOptions,
+    file_options: o.FileOptions,
+    estimator_options: o.EstimatorOptions,
+    print_options: o.PrintOptions,
 ) -> None:
-    """Cluster a table, say what came out, and write it."""
-    outputs.check(data)
-    built = built_estimator(estimator, n_clusters, params)
-    has_checkpoints = "checkpoint" in signature(built.fit).parameters
-    if outputs.checkpoint is not None and not has_checkpoints:
+    """Cluster a table; write a model, labels and a report."""
+    screen = Screen(print_options, labels_on_output=labels == STREAM)
+    outputs = {"--model": model, "--labels": labels, "--report": report}
+    files = {**outputs, "--checkpoint": checkpoint}
+    check_outputs(files, [data], {"--labels": LABELS, "--report": REPORT})
+    typed = vars(estimator_options)
+    params = {
+        **typed,
+        "gamma": parse_number(typed["gamma"]),
+        "n_landmarks": parse_number(typed["n_landmarks"]),
+        "n_init": parse_count("--n-init", typed["n_init"]),
+    }
+    name = params.pop("estimator")
+    estimator = make_estimator(name, n_clusters, params)
+    known = signature(estimator.fit).parameters
+    if checkpoint is not None and "checkpoint" not in known:
         raise typer.BadParameter(
-            f"--checkpoint means nothing to --estimator {estimator}; leave it out."
+            f"--checkpoint has no meaning for --estimator {name}; leave it out."
         )
-    with readable(data, screen, reading) as table, screen.warnings():
-        model = watched(table_clusterer(built, table, **choice), screen)
+    with open_table(data, file_options, screen) as table:
+        clusterer = make_clusterer(table_options, estimator, table)
         start = time.perf_counter()
-        with finishing_pass(outputs.checkpoint, screen) as checkpoint:
-            model.fit(table, checkpoint=checkpoint)
+        with (
+            Display(screen) as display,
+            finish_iteration(checkpoint, screen) as saved,
+        ):
+            display.attach(clusterer).fit(table, checkpoint=saved)
         seconds = time.perf_counter() - start
-        classes = known_classes(model, table)
-        failures = _write(screen, model, table, outputs, classes)
-    found = _found(model, seconds, classes)
-    _say(screen, model, found)
-    written = [file for file in outputs.files if file not in failures]
-    if written:
-        screen.say(f"\nWrote {', '.join(written)}.")
-    elif outputs.labels is None and not failures:
-        screen.say(
-            "\nNothing was written: --model, --labels and --report say what to keep."
-        )
-    screen.json({**found, "files": written})
-    if failures:
-        reasons = "; ".join(f"{file}: {reason}" for file, reason in failures.items())
-        raise OSError(f"{reasons}.")
+        classes = read_classes(clusterer, table)
+        failures = _write_outputs(screen, clusterer, table, outputs, classes)
+    result = _describe_fit(clusterer, seconds, classes)
+    _print_fit(screen, clusterer, result)
+    _print_outputs(screen, result, outputs, failures)
 
 
-def _write(
-    screen: Screen, model: Any, table: Any, outputs: Outputs, classes: Any
+def _write_outputs(
+    screen: Screen,
+    model: Any,
+    table: Any,
+    outputs: Mapping[str, str | None],
+    classes: Any,
 ) -> dict[str, str]:
-    """Write what was asked for; return the files that could not be, with the reason.
+    """Write what was asked for; return why files could not be written.
 
     One that fails does not keep the others from being written.
     """
     from sketchmeans import save
 
-    writers: dict[str | None, Callable[[str], Any]] = {
-        outputs.model: lambda file: save(model, file),
-        outputs.labels: lambda file: write_labels(model.labels_, file),
-        outputs.report: lambda file: written_report(
+    writers: dict[str, Callable[[str], None]] = {
+        "--model": lambda file: save(model, file),
+        "--labels": lambda file: write_labels(model.labels_, file),
+        "--report": lambda file: write_model_report(
             screen, model, table, file, classes=classes
         ),
     }
     failures = {}
-    for file, write in writers.items():
+    for option, file in outputs.items():
         if file is None:
             continue
         try:
-            write(file)
-        except BrokenPipeError:  # of labels that go to standard output
+            writers[option](file)
+        except BrokenPipeError:  # of labels on standard output
             raise
         except (OSError, ValueError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or str(error)
@@ -123,15 +114,10 @@ def _write(
     return failures
 
 
-def command_line() -> str:
-    """Return the command that runs, as it can be typed again."""
-    return shlex.join(["sketchmeans", *sys.argv[1:]])
-
-
-def _found(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
+def _describe_fit(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
     """Return the result by name."""
     inner = model.estimator_
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "estimator": type(inner).__name__,
         "n_clusters": inner.n_clusters,
         "n_samples": len(model.labels_),
@@ -146,78 +132,135 @@ def _found(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
         "exemplar_indices": model.exemplar_indices_,
     }
     if hasattr(inner, "kernel_"):
-        found |= {"kernel": inner.kernel, "gamma": inner.gamma_}
+        result |= {"kernel": inner.kernel, "gamma": inner.gamma_}
     if hasattr(inner, "landmarks_"):
-        found["n_landmarks"] = inner.landmarks_.shape[0]
+        result["n_landmarks"] = inner.landmarks_.shape[0]
     if classes is not None:
         from sketchmeans.diagnostics import agreement
 
         labels = model.labels_[model.labels_ >= 0]
-        with_classes = agreement(classes, labels, inner.n_clusters)
-        found |= {
-            "accuracy": with_classes.accuracy,
-            "adjusted_rand": with_classes.adjusted_rand,
-            "normalized_mutual_information": (
-                with_classes.normalized_mutual_information
-            ),
-        }
-    return found
+        found = agreement(classes, labels, inner.n_clusters)
+        for name in ("accuracy", "adjusted_rand", "normalized_mutual_information"):
+            result[name] = getattr(found, name)
+    return result
 
 
-def _say(screen: Screen, model: Any, found: Mapping[str, Any]) -> None:
-    n, k, d = found["n_samples"], found["n_clusters"], len(found["columns"])
-    screen.say(
+def _print_fit(screen: Screen, model: Any, result: Mapping[str, Any]) -> None:
+    n, k, d = result["n_samples"], result["n_clusters"], len(result["columns"])
+    screen.print(
         f"Clustered {n:,} rows of {d:,} columns into {k:,} clusters in "
-        f"{duration(found['seconds'])}.",
+        f"{format_duration(result['seconds'])}.",
         style="bold",
     )
-    lines = {"cost": f"{found['cost']:.6g}  (mean squared distance to the centre)"}
-    passes = f"{found['n_iter']:,} over all rows"
-    lines["passes"] = passes if found["converged"] else f"{passes}, not converged"
-    if "kernel" in found:
-        width = found["gamma"]
+    lines = {"cost": f"{result['cost']:.6g}  (mean squared distance to the centre)"}
+    iterations = f"{result['n_iter']:,} over all rows"
+    not_converged = "" if result["converged"] else ", not converged"
+    lines["iterations"] = f"{iterations}{not_converged}"
+    if "kernel" in result:
+        width = result["gamma"]
         gamma = "" if width is None else f", gamma {width:.4g}"
-        lines["kernel"] = f"{found['kernel']}{gamma}"
-    if "n_landmarks" in found:
-        lines["landmarks"] = f"{found['n_landmarks']:,}, {model.estimator.landmarks}"
-    if found["n_dropped"]:
+        lines["kernel"] = f"{result['kernel']}{gamma}"
+    if "n_landmarks" in result:
+        lines["landmarks"] = f"{result['n_landmarks']:,}, {model.estimator.landmarks}"
+    if result["n_dropped"]:
         lines["left out"] = (
-            f"{found['n_dropped']:,} rows with missing values (label -1)"
+            f"{result['n_dropped']:,} rows with missing values (label -1)"
         )
-    if "accuracy" in found:
+    if "accuracy" in result:
         lines["known classes"] = (
-            f"{found['accuracy']:.1%} of rows match, NMI "
-            f"{found['normalized_mutual_information']:.3f}, ARI "
-            f"{found['adjusted_rand']:.3f}"
+            f"{result['accuracy']:.1%} of rows match, NMI "
+            f"{result['normalized_mutual_information']:.3f}, ARI "
+            f"{result['adjusted_rand']:.3f}"
         )
-    screen.pairs(lines)
-    screen.say()
-    say_sizes(screen, found["cluster_sizes"], found["exemplar_indices"])
+    screen.print_pairs(lines)
+    screen.print()
+    print_sizes(screen, result["cluster_sizes"], result["exemplar_indices"])
 
 
-def _bar_length(size: float, largest: float) -> int:
-    """Return up to 20; a cluster that has rows has a bar, an empty one has none."""
-    return max(round(20 * size / largest), 1) if size else 0
+def _print_outputs(
+    screen: Screen,
+    result: Mapping[str, Any],
+    outputs: Mapping[str, str | None],
+    failures: Mapping[str, str],
+) -> None:
+    """Print which files were written; raise OSError if some could not be."""
+    files = [f for f in outputs.values() if f not in (None, STREAM, *failures)]
+    if files:
+        screen.print(f"\nWrote {', '.join(map(str, files))}.")
+    elif outputs["--labels"] is None and not failures:
+        screen.print(
+            "\nNothing was written; use --model, --labels or --report to keep results."
+        )
+    screen.print_json({**result, "files": files})
+    if failures:
+        reasons = "; ".join(f"{file}: {reason}" for file, reason in failures.items())
+        raise OSError(f"{reasons}.")
 
 
-#: Most clusters that are listed.
-_LISTED = 30
-
-
-def say_sizes(screen: Screen, sizes: Any, exemplars: Any) -> None:
-    """Print the size of every cluster."""
+def print_sizes(screen: Screen, sizes: Any, exemplars: Any) -> None:
+    """Print the size of every cluster, with bars of up to 20 characters."""
     total, largest = float(sizes.sum()), float(sizes.max())
-    order = (-sizes).argsort(kind="stable")[:_LISTED]
     rows = [
         (
             str(j),
-            "█" * _bar_length(float(sizes[j]), largest),
+            "█" * max(round(20 * sizes[j] / largest), int(sizes[j] > 0)),
             f"{sizes[j]:,.0f}",
             f"{sizes[j] / total:.1%}",
             f"{exemplars[j]:,}" if sizes[j] else "",
         )
-        for j in order.tolist()
+        for j in (-sizes).argsort(kind="stable")[:_MAX_LISTED].tolist()
     ]
-    screen.table(("cluster", "", "rows", "share", "typical row"), rows, left=2)
-    if len(sizes) > _LISTED:
-        screen.say(f"... and {len(sizes) - _LISTED:,} smaller ones")
+    screen.print_table(("cluster", "", "rows", "share", "typical row"), rows, left=2)
+    if len(sizes) > _MAX_LISTED:
+        screen.print(f"... and {len(sizes) - _MAX_LISTED:,} smaller clusters")
+
+
+def predict(
+    model: o.ModelFile,
+    data: o.Data,
+    *,
+    out: Annotated[str, typer.Option(metavar="FILE", help=o.LABELS_HELP)] = STREAM,
+    file_options: o.FileOptions,
+    print_options: o.PrintOptions,
+) -> None:
+    """Label the rows of a table with a saved model."""
+    screen = Screen(print_options, labels_on_output=out == STREAM)
+    check_outputs({"--out": out}, [model, data], {"--out": LABELS})
+    from sketchmeans import TableClusterer, load
+    from sketchmeans.cli.counted_rows import CountedTable
+
+    fitted = load(model)
+    if not hasattr(fitted, "predict"):
+        raise ValueError(
+            f"{model} holds a {type(fitted).__name__}, which has no clusters."
+        )
+    with (
+        open_table(data, file_options, screen) as table,
+        Display(screen) as display,
+    ):
+        start = time.perf_counter()
+        display.next("Labelling rows")
+        # Rows with missing values are found first.
+        n_passes = 2 if getattr(fitted, "missing", None) == "drop" else 1
+        rows: Any = CountedTable(table, display, n_passes)
+        if not isinstance(fitted, TableClusterer):
+            rows = open_model_rows(fitted, rows)
+        labels = fitted.predict(rows)
+        display.finish()
+        seconds = time.perf_counter() - start
+    dropped = int((labels < 0).sum())
+    write_labels(labels, out)
+    files = [] if out == STREAM else [out]
+    screen.print_json(
+        {
+            "n_samples": len(labels),
+            "n_dropped": dropped,
+            "seconds": seconds,
+            "files": files,
+        }
+    )
+    if files or screen.verbose:
+        note = f"; {dropped:,} with missing values have the label -1" if dropped else ""
+        where = f" Wrote {out}." if files else ""
+        took = format_duration(seconds)
+        screen.print(f"Labelled {len(labels):,} rows in {took}{note}.{where}")

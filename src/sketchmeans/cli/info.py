@@ -4,114 +4,116 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from sketchmeans.cli.data import STREAM, STREAM_NAME, Reading, loaded, readable
+import typer
+
+from sketchmeans.cli import options as o
+from sketchmeans.cli.data import STREAM, STREAM_NAME, open_table
+from sketchmeans.cli.fit import print_sizes
 from sketchmeans.cli.screen import Screen
 
 if TYPE_CHECKING:
     from sketchmeans.data.preparation import Table
 
 #: Most columns that are listed.
-_LISTED = 40
-#: What a person calls the parameters.
-_CALLED = {
+_MAX_LISTED = 40
+#: What users call the parameters.
+_TITLES = {
     "n_features": "number of columns",
     "n_clusters": "clusters",
-    "n_iter": "passes",
+    "n_iter": "iterations",
     "n_landmarks": "landmarks",
     "label_column": "known classes",
 }
 
 
-def run(screen: Screen, file: str, reading: Reading) -> None:
-    """Say what is in a file: a table if its name ends as such, else a model."""
+def info(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL|DATA",
+            help="A model or a table; - reads CSV from standard input.",
+        ),
+    ],
+    *,
+    file_options: o.FileOptions,
+    as_json: o.Json = False,
+    debug: o.Debug = False,
+) -> None:
+    """Describe a model file or a table."""
+    screen = Screen(o.PrintOptions(as_json=as_json, debug=debug))
     from sketchmeans.data.sources import FORMATS
 
     is_table = file == STREAM or Path(file).suffix.lower() in FORMATS
     if is_table or os.path.isdir(file) or not os.path.lexists(file):
-        with readable(file, screen, reading) as table:
-            _table(screen, table, STREAM_NAME if file == STREAM else file)
+        with open_table(file, file_options, screen) as table:
+            _print_table(screen, table, STREAM_NAME if file == STREAM else file)
     else:
-        _model(screen, file)
+        _print_model(screen, file)
 
 
-def _table(screen: Screen, table: Table, called: str) -> None:
+def _print_table(screen: Screen, table: Table, name: str) -> None:
     from sketchmeans.diagnostics import column_summary
 
-    with screen.working("Reading rows"):
+    with screen.show_status("Reading rows"):
         found = column_summary(table)
-    screen.say(
-        f"{called}: {found.n_rows:,} rows of {len(found.names):,} columns", style="bold"
+    screen.print(
+        f"{name}: {found.n_rows:,} rows of {len(found.names):,} columns", style="bold"
     )
+    columns = list(found.columns())
     rows = [
-        (
-            str(name),
-            kind or "number",
-            *(
-                (f"{missing:,}", f"{mean:.4g}", f"{deviation:.4g}")
-                if kind is None
-                else ("", "", "")
-            ),
-        )
-        for name, kind, missing, mean, deviation in found.columns()
+        (str(name), "number", f"{missing:,}", f"{mean:.4g}", f"{deviation:.4g}")
+        if kind is None
+        else (str(name), kind, "", "", "")
+        for name, kind, missing, mean, deviation in columns
     ]
-    screen.table(
-        ("column", "type", "missing", "mean", "deviation"), rows[:_LISTED], left=2
-    )
-    if len(rows) > _LISTED:
-        screen.say(f"... and {len(rows) - _LISTED:,} more columns")
-    words = [str(name) for name, kind, *_ in found.columns() if kind is not None]
-    if words:
-        screen.say(f"\nNo numbers, so leave out with --exclude: {', '.join(words)}")
+    titles = ("column", "type", "missing", "mean", "deviation")
+    screen.print_table(titles, rows[:_MAX_LISTED], left=2)
+    if len(rows) > _MAX_LISTED:
+        screen.print(f"... and {len(rows) - _MAX_LISTED:,} more columns")
+    others = [str(name) for name, kind, *_ in columns if kind is not None]
+    if others:
+        screen.print(f"\nNot numbers; leave out with --exclude: {', '.join(others)}")
     if found.missing.any():
-        screen.say(
-            "Missing values: leave out such rows with --missing drop, or fill them in "
+        screen.print(
+            "Missing values: drop such rows with --missing drop, or fill in the mean "
             "with --missing mean."
         )
-    screen.json({"kind": "table", **found.to_dict()})
+    screen.print_json({"kind": "table", **found.to_dict()})
 
 
-def _model(screen: Screen, file: str) -> None:
-    from sketchmeans import TableClusterer
-    from sketchmeans.cli.fit import say_sizes
+def _print_model(screen: Screen, file: str) -> None:
+    from sketchmeans import load
     from sketchmeans.numerics.memory import format_bytes
 
-    model = loaded(file)
-    found = _described(model)
+    model = load(file)
+    found = _describe_model(model)
     size = os.path.getsize(file)
-    screen.say(f"{file}: {found['model']}, {format_bytes(size)}", style="bold")
+    screen.print(f"{file}: {found['model']}, {format_bytes(size)}", style="bold")
     lines = {
-        _CALLED.get(name, name): value if isinstance(value, str) else f"{value:,.6g}"
+        _TITLES.get(name, name): value if isinstance(value, str) else f"{value:,.6g}"
         for name, value in found.items()
         if name not in ("model", "columns") and value is not None
     }
     if "columns" in found:
         names = [str(name) for name in found["columns"]]
-        lines["columns"] = ", ".join(names[:_LISTED]) + (
-            ", ..." * (len(names) > _LISTED)
-        )
-    screen.pairs(lines)
-    inner: Any = model.estimator_ if isinstance(model, TableClusterer) else model
+        more = ", ..." * (len(names) > _MAX_LISTED)
+        lines["columns"] = ", ".join(names[:_MAX_LISTED]) + more
+    screen.print_pairs(lines)
+    inner = getattr(model, "estimator_", model)
     if hasattr(inner, "cluster_sizes_"):
-        screen.say()
-        say_sizes(screen, inner.cluster_sizes_, model.exemplar_indices_)
+        screen.print()
+        print_sizes(screen, inner.cluster_sizes_, model.exemplar_indices_)
         found["cluster_sizes"] = inner.cluster_sizes_
-    screen.json({"kind": "model", "bytes": size, **found})
+    screen.print_json({"kind": "model", "bytes": size, **found})
 
 
-def _name(kernel: Any) -> str:
-    return kernel if isinstance(kernel, str) else type(kernel).__name__
-
-
-def _described(model: Any) -> dict[str, Any]:
-    """Return what is worth to know of a model, by name."""
-    from sketchmeans import TableClusterer
-
+def _describe_model(model: Any) -> dict[str, Any]:
+    """Return what users want to know of a model, by name."""
     found: dict[str, Any] = {"model": type(model).__name__}
-    inner = model
-    if isinstance(model, TableClusterer):
-        inner = model.estimator_
+    inner = getattr(model, "estimator_", model)
+    if inner is not model:
         found |= {
             "model": f"{type(inner).__name__} for tables",
             "columns": model.columns_,
@@ -129,7 +131,9 @@ def _described(model: Any) -> dict[str, Any]:
         if hasattr(inner, name):
             found[name.rstrip("_")] = getattr(inner, name)
     if hasattr(inner, "kernel_"):
-        found |= {"kernel": _name(inner.kernel), "gamma": inner.gamma_}
+        kernel = inner.kernel
+        name = kernel if isinstance(kernel, str) else type(kernel).__name__
+        found |= {"kernel": name, "gamma": inner.gamma_}
     if hasattr(inner, "landmarks_"):
         found["n_landmarks"] = inner.landmarks_.shape[0]
     return found

@@ -1,299 +1,288 @@
-"""The options that commands share, with the words of the Python interface."""
+"""The options that commands share, under the names of the Python interface."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-_MODEL = "How to cluster"
-_TABLE = "The table"
-_FILES = "Files"
-_TALK = "What is printed"
 
-EstimatorName = Literal["nystrom", "exact", "sketched"]
-ScaleName = Literal["standard", "robust", "none"]
-MissingName = Literal["error", "drop", "mean"]
-YesNo = Literal["yes", "no"]
+def expand_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command for Typer, in which groups of options are single options.
+
+    A parameter of the command whose type is a dataclass stands for the fields of it.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {n: t for n, t in hints.items() if is_dataclass(t)}
+    parameters = []
+    for name, parameter in signature(command).parameters.items():
+        options = [(name, hints[name], parameter.default)]
+        if name in groups:
+            types = get_type_hints(groups[name], include_extras=True)
+            options = [(f.name, types[f.name], f.default) for f in fields(groups[name])]
+        parameters += [
+            Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            for option, hint, default in options
+        ]
+
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            own = {field.name: values.pop(field.name) for field in fields(group)}
+            values[name] = group(**own)
+        command(**values)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _in_panel(panel: str) -> Callable[..., Any]:
+    """Return a function that makes options of one panel of the help."""
+
+    def option(help: str, *names: str, default: str | None = None, **more: Any) -> Any:
+        """Make an option; `default` describes the default if that is None."""
+        more |= {} if default is None else {"show_default": default}
+        return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+
+    return option
+
+
+_clustering, _table, _files, _output = map(
+    _in_panel, ("Clustering", "Table", "Files", "Output")
+)
+
+# --- arguments and options of several commands ----------------------------------------
 
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
         help="A file, a folder or a pattern: .parquet, .csv, .tsv, .arrow, .feather, "
-        ".npy, .npz, .svmlight; - is CSV from standard input.",
+        ".npy, .npz, .svmlight; - reads CSV from standard input.",
         show_default=False,
     ),
 ]
 ModelFile = Annotated[
     str,
     typer.Argument(
-        metavar="MODEL", help="A file that fit --model wrote.", show_default=False
+        metavar="MODEL", help="A file written by fit --model.", show_default=False
     ),
 ]
 NClusters = Annotated[
-    int,
-    typer.Option(
-        "--n-clusters",
-        "-k",
-        metavar="K",
-        help="Number of clusters.",
-        rich_help_panel=_MODEL,
-        min=1,
-    ),
+    int, _clustering("Number of clusters.", "--n-clusters", "-k", metavar="K", min=1)
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(
+    _clustering(
+        "Kernel: rbf, laplacian, polynomial, linear, cosine, sigmoid, arc-cosine or "
+        "chi2.",
         metavar="NAME",
-        help="rbf, laplacian, polynomial, linear, cosine, sigmoid, arc-cosine, chi2. ",
-        show_default="rbf",
-        rich_help_panel=_MODEL,
+        default="rbf",
     ),
 ]
 Gamma = Annotated[
     str | None,
-    typer.Option(
+    _clustering(
+        "Bandwidth of the kernel: a number, mean, median or scale.",
         metavar="NUMBER",
-        help="Bandwidth: a number, mean, median or scale.",
-        show_default="mean",
-        rich_help_panel=_MODEL,
-    ),
-]
-Degree = Annotated[
-    float | None,
-    typer.Option(
-        metavar="NUMBER",
-        help="Of the polynomial kernel.",
-        show_default="3",
-        rich_help_panel=_MODEL,
-    ),
-]
-Coef0 = Annotated[
-    float | None,
-    typer.Option(
-        metavar="NUMBER",
-        help="Of the polynomial and sigmoid kernels.",
-        show_default="1",
-        rich_help_panel=_MODEL,
-    ),
-]
-Landmarks = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="How landmarks are chosen: uniform, kmeans++, ridge-leverage, rpcholesky, "
-        "...",
-        show_default="uniform",
-        rich_help_panel=_MODEL,
+        default="mean",
     ),
 ]
 NLandmarks = Annotated[
     str | None,
-    typer.Option(
-        metavar="N", help="Number of landmarks, or auto.", rich_help_panel=_MODEL
-    ),
-]
-Rank = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Eigen-directions of the landmarks to keep.",
-        show_default="all",
-        rich_help_panel=_MODEL,
-    ),
-]
-Reducer = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Reduce the columns first: svd, sign, sampling, laplacian.",
-        rich_help_panel=_MODEL,
-    ),
-]
-Init = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="First centres: random, k-means++, greedy-k-means++, local-search.",
-        rich_help_panel=_MODEL,
-    ),
-]
-NInit = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N", help="Number of restarts, or auto.", rich_help_panel=_MODEL
-    ),
-]
-MaxIter = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Most passes in each stage.",
-        show_default="300",
-        rich_help_panel=_MODEL,
-    ),
-]
-Tol = Annotated[
-    float | None,
-    typer.Option(
-        metavar="NUMBER",
-        help="Relative drop of the cost at which passes end.",
-        show_default="0.0001",
-        rich_help_panel=_MODEL,
-    ),
-]
-Estimator = Annotated[
-    EstimatorName,
-    typer.Option(
-        help="nystrom: kernel k-means on landmarks; exact: on all pairs of rows, for "
-        "up to some ten thousand; sketched: plain k-means on sketched columns.",
-        rich_help_panel=_MODEL,
-    ),
+    _clustering("Number of landmarks, or auto.", metavar="N", default="auto"),
 ]
 MaxMemory = Annotated[
     str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Memory to use, such as 2GB.",
-        show_default="half of what is free",
-        rich_help_panel=_MODEL,
+    _clustering(
+        "Memory to use, such as 2GB.", metavar="SIZE", default="half of what is free"
     ),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(
-        "--jobs",
-        "--n-jobs",
-        metavar="N",
-        help="Threads.",
-        show_default="all cores",
-        rich_help_panel=_MODEL,
-    ),
+    _clustering("Number of threads.", "--jobs", "--n-jobs", default="all cores"),
 ]
 Seed = Annotated[
     int,
-    typer.Option(
+    _clustering(
+        "Random seed; the same seed gives the same labels.",
         "--seed",
         "--random-state",
-        metavar="N",
-        help="The same seed gives the same labels.",
-        rich_help_panel=_MODEL,
         min=0,
     ),
 ]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Columns to cluster by: names, separated by commas; numbers from 0 where "
-        "there are no names.",
-        show_default="all",
-        rich_help_panel=_TABLE,
-    ),
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Columns to leave out, separated by commas.",
-        rich_help_panel=_TABLE,
-    ),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="A column of known classes: left out, and compared with the clusters.",
-        rich_help_panel=_TABLE,
-    ),
-]
-Scale = Annotated[
-    ScaleName,
-    typer.Option(
-        help="standard: mean 0, deviation 1; robust: by median and quartiles; none: "
-        "columns in large units then count most.",
-        rich_help_panel=_TABLE,
-    ),
-]
-Missing = Annotated[
-    MissingName,
-    typer.Option(
-        help="Rows with missing values: an error, left out (label -1), or filled with "
-        "the mean.",
-        rich_help_panel=_TABLE,
-    ),
-]
-Header = Annotated[
-    YesNo | None,
-    typer.Option(
-        help="Whether text starts with the names of the columns.",
-        show_default="found out",
-        rich_help_panel=_TABLE,
-    ),
-]
-ZeroBased = Annotated[
-    YesNo | None,
-    typer.Option(
-        help="Whether features of svmlight files are counted from 0.",
-        show_default="found out, or as in the fit",
-        rich_help_panel=_TABLE,
-    ),
-]
-Checkpoint = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Save what is done here; the same command resumes from it.",
-        rich_help_panel=_FILES,
-    ),
-]
-ModelOut = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Save the model here.", rich_help_panel=_FILES),
-]
-LabelsOut = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the labels here: .csv (row,label), .npy or .parquet; - is CSV on "
-        "standard output.",
-        rich_help_panel=_FILES,
-    ),
-]
+LABELS_HELP = (
+    "Write the labels to this file: .csv (row,label), .npy or .parquet; - writes CSV "
+    "to standard output."
+)
+LabelsOut = Annotated[str | None, _files(LABELS_HELP, metavar="FILE")]
+ModelOut = Annotated[str | None, _files("Save the model to this file.", metavar="FILE")]
 ReportOut = Annotated[
     str | None,
-    typer.Option(
+    _files("Write a report on the clusters to this HTML file.", metavar="FILE"),
+]
+CheckpointOut = Annotated[
+    str | None,
+    _files(
+        "Save the state of the fit to this file; the same command resumes from it.",
         metavar="FILE",
-        help="Write a report of the clusters here, as one HTML file.",
-        rich_help_panel=_FILES,
     ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="One JSON object.", rich_help_panel=_TALK)
-]
+Json = Annotated[bool, _output("Print the result as one JSON object.", "--json")]
 Quiet = Annotated[
     bool,
-    typer.Option(
-        "--quiet", "-q", help="Nothing but errors and warnings.", rich_help_panel=_TALK
-    ),
+    _output("Print only warnings, errors and requested answers.", "--quiet", "-q"),
 ]
-QuietAnswer = Annotated[
-    bool,
-    typer.Option(
-        "--quiet",
-        "-q",
-        help="Nothing but the answer, errors and warnings.",
-        rich_help_panel=_TALK,
-    ),
-]
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        "--verbose", "-v", help="A line a stage and a pass.", rich_help_panel=_TALK
-    ),
-]
-Debug = Annotated[
-    bool,
-    typer.Option("--debug", help="Show where an error is from.", rich_help_panel=_TALK),
-]
+Debug = Annotated[bool, _output("Show the traceback of an error.", "--debug")]
+
+# --- groups of options ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EstimatorOptions:
+    """The estimator and its parameters, as typed."""
+
+    estimator: Annotated[
+        Literal["nystrom", "exact", "sketched"],
+        _clustering(
+            "nystrom: kernel k-means on landmarks; exact: kernel k-means on all pairs "
+            "of rows, for up to some ten thousand rows; sketched: plain k-means on "
+            "reduced columns."
+        ),
+    ] = "nystrom"
+    kernel: Kernel = None
+    gamma: Gamma = None
+    degree: Annotated[
+        float | None, _clustering("Degree of the polynomial kernel.", default="3")
+    ] = None
+    coef0: Annotated[
+        float | None,
+        _clustering(
+            "Constant term of the polynomial and sigmoid kernels.", default="1"
+        ),
+    ] = None
+    landmarks: Annotated[
+        str | None,
+        _clustering(
+            "How to select landmarks: uniform, kmeans++, ridge-leverage, rpcholesky, "
+            "...",
+            metavar="NAME",
+            default="uniform",
+        ),
+    ] = None
+    n_landmarks: NLandmarks = None
+    rank: Annotated[
+        int | None,
+        _clustering(
+            "Number of eigenvectors of the landmarks' kernel matrix to keep.",
+            default="all",
+        ),
+    ] = None
+    reducer: Annotated[
+        str | None,
+        _clustering(
+            "Reduce the columns first: svd, sign, sampling or laplacian.",
+            metavar="NAME",
+        ),
+    ] = None
+    init: Annotated[
+        str | None,
+        _clustering(
+            "Initial centres: random, k-means++, greedy-k-means++ or local-search.",
+            metavar="NAME",
+        ),
+    ] = None
+    n_init: Annotated[
+        str | None,
+        _clustering("Number of restarts, or auto.", metavar="N", default="auto"),
+    ] = None
+    max_iter: Annotated[
+        int | None,
+        _clustering("Maximum number of iterations in each stage.", default="300"),
+    ] = None
+    tol: Annotated[
+        float | None,
+        _clustering(
+            "Stop when an iteration lowers the cost by no more than this share of it.",
+            default="0.0001",
+        ),
+    ] = None
+    max_memory: MaxMemory = None
+    n_jobs: Jobs = None
+    random_state: Seed = 0
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is prepared, as typed."""
+
+    columns: Annotated[
+        list[str] | None,
+        _table(
+            "Columns to cluster by: names separated by commas, or numbers from 0 if "
+            "there are no names.",
+            metavar="NAMES",
+            default="all",
+        ),
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        _table("Columns to leave out, separated by commas.", metavar="NAMES"),
+    ] = None
+    label_column: Annotated[
+        str | None,
+        _table(
+            "Column of known classes: not clustered by, but compared with the "
+            "clusters.",
+            metavar="NAME",
+        ),
+    ] = None
+    scale: Annotated[
+        Literal["standard", "robust", "none"],
+        _table(
+            "standard: mean 0 and deviation 1; robust: by median and quartiles; none: "
+            "as they are, so that columns in large units count most."
+        ),
+    ] = "standard"
+    missing: Annotated[
+        Literal["error", "drop", "mean"],
+        _table(
+            "What to do with missing values: stop with an error, drop the row (its "
+            "label is -1), or fill in the mean of the column."
+        ),
+    ] = "error"
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file is read, as typed; None to detect it."""
+
+    header: Annotated[
+        Literal["yes", "no"] | None,
+        _table(
+            "Whether the first line of a text file holds column names.",
+            default="detected",
+        ),
+    ] = None
+    zero_based: Annotated[
+        Literal["yes", "no"] | None,
+        _table(
+            "Whether svmlight files count features from 0.",
+            default="detected, or as in the fit",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class PrintOptions:
+    """How much is printed, as typed."""
+
+    as_json: Json = False
+    quiet: Quiet = False
+    verbose: Annotated[
+        bool, _output("Print one line per stage and per iteration.", "--verbose", "-v")
+    ] = False
+    debug: Debug = False

@@ -1,87 +1,96 @@
-"""``sketchmeans report``, and the report of the other commands."""
+"""``sketchmeans report``, and the report of other commands."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+import shlex
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sketchmeans.cli.data import Reading, loaded, model_and_rows, readable
-from sketchmeans.cli.output import check_apart, check_report
+from sketchmeans.cli import options as o
+from sketchmeans.cli.data import open_model_rows, open_table, read_classes
+from sketchmeans.cli.output import REPORT, check_outputs
+from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen
-from sketchmeans.cli.stages import WatchedTable, stages
-from sketchmeans.data.preparation import Table
 
-#: Stages of a report that go through the rows.
-_ROW_BY_ROW = ("clusters", "certificate")
+if TYPE_CHECKING:
+    from sketchmeans.data.preparation import Table
+
+#: Stages of a report that read all rows.
+_READING_STAGES = ("clusters", "certificate")
 
 
-def run(
-    screen: Screen,
-    model: str,
-    data: str,
-    out: str,
-    image_shape: str | None,
-    title: str | None,
-    reading: Reading,
+def report(
+    model: o.ModelFile,
+    data: o.Data,
+    *,
+    out: Annotated[
+        str, typer.Option(metavar="FILE", help="Write the report to this file.")
+    ] = "report.html",
+    image_shape: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HEIGHTxWIDTH",
+            help="Show rows as images of this shape, such as 28x28.",
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
+    file_options: o.FileOptions,
+    print_options: o.PrintOptions,
 ) -> None:
-    """Write a report of a saved model."""
-    check_report("--out", out)
-    check_apart({"--out": out}, [model, data])
-    shape = _shape(image_shape)
-    fitted = loaded(model)
-    with readable(data, screen, reading) as table, screen.warnings():
-        written_report(
+    """Explain a saved model on a table in pictures, as one HTML file."""
+    screen = Screen(print_options)
+    check_outputs({"--out": out}, [model, data], {"--out": REPORT})
+    shape = _parse_shape(image_shape)
+    from sketchmeans import load
+
+    fitted = load(model)
+    with open_table(data, file_options, screen) as table:
+        classes = read_classes(fitted, table)
+        write_model_report(
             screen,
             fitted,
             table,
             out,
-            classes=known_classes(fitted, table),
+            classes=classes,
             image_shape=shape,
             title=title,
         )
-    screen.say(f"Wrote {out}.")
-    screen.json({"files": [out]})
+    screen.print(f"Wrote {out}.")
+    screen.print_json({"files": [out]})
 
 
-def written_report(
+def write_model_report(
     screen: Screen, model: Any, table: Table, out: str, *, classes: Any, **options: Any
 ) -> None:
     """Write the report of a model on a table."""
-    from sketchmeans.cli.fit import command_line
+    from sketchmeans.cli.counted_rows import CountedTable
     from sketchmeans.report import write_report
 
-    with stages(screen) as shown:
-        shown.next("Report: rows")
-        inner, rows = model_and_rows(model, WatchedTable(table, shown), screen)
+    with Display(screen) as display:
+        display.next("Report: rows")
+        rows = open_model_rows(model, CountedTable(table, display))
+        rows.path = screen.names.get(table.path, rows.path)
 
         def on_stage(name: str) -> None:
-            n_rows = len(rows) if name in _ROW_BY_ROW else None
-            shown.next(f"Report: {name}", n_rows)
+            n_rows = len(rows) if name in _READING_STAGES else None
+            display.next(f"Report: {name}", n_rows)
 
         write_report(
-            inner,
+            getattr(model, "estimator_", model),
             rows,
             out,
             y=classes,
-            command=command_line(),
+            command=shlex.join(["sketchmeans", *sys.argv[1:]]),
             on_stage=on_stage,
             **options,
         )
-        shown.finish()
+        display.finish()
 
 
-def known_classes(model: Any, table: Table) -> Any:
-    """Return the known classes of a table's rows; None if it has none."""
-    if getattr(model, "label_column", None) is None:
-        return None
-    if table.types is not None and model.label_column not in table.types:
-        return None
-    return model.label_values(table)
-
-
-def _shape(text: str | None) -> tuple[int, int] | None:
+def _parse_shape(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     found = re.fullmatch(r"(\d+)\s*[x×,]\s*(\d+)", text)

@@ -1,4 +1,4 @@
-"""What a command says: results on standard output, the rest on standard error."""
+"""What a command prints: results to standard output, the rest to standard error."""
 
 from __future__ import annotations
 
@@ -11,58 +11,60 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sketchmeans.cli.wording import in_options
-from sketchmeans.numerics.escape import harmless, harmless_json, one_line
+from sketchmeans.cli.options import PrintOptions
+from sketchmeans.cli.translate import translate_errors
+from sketchmeans.numerics.escape import escape_control, escape_json, escape_line
 
 if TYPE_CHECKING:
-    from sketchmeans.engine.checkpoint import Checkpoint
+    from sketchmeans import Checkpoint
 
 
 class Screen:
-    """The streams of one command, and how much goes there.
+    """The streams of one command, and how much is printed there.
 
     Parameters
     ----------
-    as_json : bool
-        Results are one JSON object on standard output, and nothing else.
-    quiet : bool
-        Nothing but errors and warnings, and what the command is for.
-    verbose : bool
-        A line a stage and a pass in the place of bars.
-    debug : bool
-        Errors of the library are raised.
-    on_error : bool
-        What is meant for people goes to standard error, as standard output is taken.
+    options : PrintOptions
+    labels_on_output : bool
+        Standard output is for labels, so that everything else goes to standard error.
     answers : bool
-        What is printed is what the command is for: `quiet` leaves it.
+        What is printed is the purpose of the command: `quiet` does not suppress it.
 
-    Names of columns, classes and files may hold anything: control codes are spelled
-    out, and nothing is read as markup.
+    Names of columns, classes and files may hold anything: control characters are
+    spelled out, and nothing is read as markup.
     """
 
     def __init__(
         self,
+        options: PrintOptions = PrintOptions(),  # noqa: B008 - it is frozen
         *,
-        as_json: bool = False,
-        quiet: bool = False,
-        verbose: bool = False,
-        debug: bool = False,
-        on_error: bool = False,
+        labels_on_output: bool = False,
         answers: bool = False,
     ) -> None:
-        self.as_json, self.quiet, self.verbose = as_json, quiet, verbose
-        self.debug, self._on_error = debug, on_error
-        self._is_silent = as_json or (quiet and not answers)
-        #: What files are called that the user did not name.
-        self.called: dict[str, str] = {}
-        #: What holds the work that is done if the command is stopped.
+        self.quiet, self.verbose = options.quiet, options.verbose
+        self.as_json, self.debug = options.as_json, options.debug
+        if self.quiet and self.verbose:
+            raise typer.BadParameter("--quiet and --verbose exclude each other.")
+        if labels_on_output and self.as_json:
+            raise typer.BadParameter(
+                "--json and labels cannot both go to standard output."
+            )
+        self._results_on_error = labels_on_output
+        self._is_silent = self.as_json or (self.quiet and not answers)
+        #: Names to print instead of the paths of temporary files.
+        self.names: dict[str, str] = {}
+        #: Holds the work that is done if the command is stopped.
         self.checkpoint: Checkpoint | None = None
-        #: Files that are there, whatever happens next.
+        #: Files that are complete, whatever happens next.
         self.written: list[str] = []
+        #: The signal that stops the command.
+        self.signal: int | None = None
+        current_screen.set(self)
 
     @cached_property
     def errors(self) -> Console:
@@ -71,22 +73,22 @@ class Screen:
 
     @cached_property
     def _results(self) -> Console:
-        return Console(stderr=self._on_error, soft_wrap=True, highlight=False)
+        return Console(stderr=self._results_on_error, soft_wrap=True, highlight=False)
 
-    def say(self, text: str = "", style: str = "") -> None:
+    def print(self, text: str = "", style: str = "") -> None:
         """Print a line of the result."""
         if not self._is_silent:
-            self._results.print(Text(harmless(self._renamed(text)), style=style))
+            self._results.print(Text(escape_control(self._rename(text)), style=style))
 
-    def pairs(self, lines: Mapping[str, str]) -> None:
-        """Print names and values, one below the other."""
+    def print_pairs(self, lines: Mapping[str, str]) -> None:
+        """Print names and values, one pair per line."""
         width = max(len(name) for name in lines) + 2
         for name, value in lines.items():
             if not self._is_silent:
                 line = Text(f"  {name:<{width}}", style="dim")
                 self._results.print(line.append(self._text(value, "not dim")))
 
-    def table(
+    def print_table(
         self,
         columns: Sequence[str],
         rows: Sequence[Sequence[str]],
@@ -94,7 +96,7 @@ class Screen:
         left: int = 1,
         best: int | None = None,
     ) -> None:
-        """Print a table whose first `left` columns are words; `best` is a bold row."""
+        """Print a table; its first `left` columns are text, row `best` is bold."""
         if self._is_silent:
             return
         table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
@@ -105,7 +107,7 @@ class Screen:
         for i, row in enumerate(rows):
             style = "bold" if i == best else None
             table.add_row(*(self._text(cell) for cell in row), style=style)
-        # As wide as it is: a table in a file or a pipe is not cut at 80 signs.
+        # As wide as it is: a table in a file or a pipe is not cut at 80 characters.
         console = self._results
         wide = console.options.update(max_width=10_000)
         before = console.width
@@ -113,61 +115,74 @@ class Screen:
         console.print(table, crop=False)
         console.width = before
 
-    def json(self, found: Mapping[str, Any]) -> None:
-        """Print the result for machines, if that is asked for."""
+    def print_json(self, result: Mapping[str, Any]) -> None:
+        """Print the result as JSON, if that is asked for."""
         if self.as_json:
             from sketchmeans.theory.results import to_plain
 
-            text = json.dumps(to_plain(dict(found)), ensure_ascii=False)
-            sys.stdout.write(harmless_json(self._renamed(text)) + "\n")
+            text = json.dumps(to_plain(dict(result)), ensure_ascii=False)
+            sys.stdout.write(escape_json(self._rename(text)) + "\n")
 
-    def say_error(self, text: str) -> None:
-        """Print a line to standard error."""
-        self.errors.print(self._text(text))
+    def print_error(self, text: str, label: str = "", style: str = "") -> None:
+        """Print a line to standard error, after a label such as Error."""
+        line = Text(f"{label}: " if label else "", style=style)
+        self.errors.print(line.append(self._text(text, "default" if label else "")))
 
-    def error(self, text: str) -> None:
-        """Print what is wrong, in one line."""
-        line = Text("Error: ", style="bold red").append(self._text(text, "default"))
-        self.errors.print(line)
-
-    def _text(self, text: str, style: str = "") -> Text:
-        return Text(one_line(self._renamed(text)), style=style)
-
-    def _renamed(self, text: str) -> str:
-        for file, name in self.called.items():
-            text = text.replace(file, name)
-        return text
-
-    def working(self, text: str) -> AbstractContextManager[Any]:
-        """Show that something goes on, on a terminal."""
+    def show_status(self, text: str) -> AbstractContextManager[Any]:
+        """Show what is being done, on a terminal."""
         if self.has_bars:
             return self.errors.status(self._text(text))
         if self.verbose:
-            self.say_error(text)
+            self.print_error(text)
         return nullcontext()
 
     @property
     def has_bars(self) -> bool:
-        """Whether bars are drawn: on a terminal, unless told otherwise."""
+        """Whether bars are drawn: on a terminal, if not told otherwise."""
         return self.errors.is_terminal and not (self.quiet or self.verbose)
 
     @contextmanager
-    def warnings(self) -> Iterator[None]:
-        """Print warnings of the library as lines, each of them once."""
+    def print_warnings(self) -> Iterator[None]:
+        """Print warnings of the library as lines, each once."""
         seen: set[str] = set()
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            text = in_options(str(message))
+            text = translate_errors(str(message))
             if text not in seen:
                 seen.add(text)
-                line = Text("Warning: ", style="yellow")
-                self.errors.print(line.append(self._text(text, "default")))
+                self.print_error(text, "Warning", "yellow")
 
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             warnings.showwarning = show
             yield
 
+    def _text(self, text: str, style: str = "") -> Text:
+        return Text(escape_line(self._rename(text)), style=style)
+
+    def _rename(self, text: str) -> str:
+        for file, name in self.names.items():
+            text = text.replace(file, name)
+        return text
+
 
 #: The screen of the command that runs.
-current: ContextVar[Screen] = ContextVar("screen")
+current_screen: ContextVar[Screen] = ContextVar("screen")
+
+
+def format_duration(seconds: float) -> str:
+    """Return a time for people.
+
+    Examples
+    --------
+    >>> format_duration(0.0123), format_duration(4.56), format_duration(7260)
+    ('0.01 s', '4.6 s', '2 h 1 min')
+    """
+    if seconds < 1.0:
+        return f"{seconds:.2f} s"
+    if seconds < 59.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

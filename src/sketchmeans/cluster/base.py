@@ -180,9 +180,11 @@ class Clusterer(
                 ConvergenceWarning,
             )
 
-    def fit_predict(self, X: Any, y: None = None, sample_weight: Any = None) -> Array:
-        """Fit, and return ``labels_``."""
-        labels: Array = self.fit(X, sample_weight=sample_weight).labels_
+    def fit_predict(
+        self, X: Any, y: None = None, sample_weight: Any = None, **fit_params: Any
+    ) -> Array:
+        """Fit, and return ``labels_``; keyword arguments are those of `fit`."""
+        labels: Array = self.fit(X, sample_weight=sample_weight, **fit_params).labels_
         return labels
 
     def predict(self, X: Any) -> Array:

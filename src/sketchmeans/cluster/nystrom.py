@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.callback import with_callbacks
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
@@ -16,10 +17,9 @@ from sketchmeans.cluster.need import fit_need, thread_need
 from sketchmeans.cluster.remote import check_no_reducer, check_possible
 from sketchmeans.cluster.resume import (
     check_checkpoint,
-    finish_record,
-    opened_record,
-    remembered,
-    seed_of,
+    load_or_draw_seed,
+    load_or_select_landmarks,
+    open_saved_fit,
 )
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import validated, weighted_rows
@@ -27,6 +27,7 @@ from sketchmeans.data.labels import check_labels_path, written_labels
 from sketchmeans.data.rows import HELD_BYTES, Block, Rows
 from sketchmeans.engine.audit import audited
 from sketchmeans.engine.blocks import BlockEngine, new_engine
+from sketchmeans.engine.checkpoint import SavedFit
 from sketchmeans.engine.lloyd import Centers, LloydResult
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.progressive import (
@@ -217,6 +218,9 @@ class NystromKMeans(KernelClusterer):
 
     _takes_dask = True
 
+    #: Paths of files belong to one call; they are not metadata to route.
+    __metadata_request__fit = {"checkpoint": UNUSED, "labels_out": UNUSED}  # noqa: RUF012
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -300,8 +304,8 @@ class NystromKMeans(KernelClusterer):
             original = self._training_rows(X, sample_weight, workers)
             check_labels_path(labels_out, len(original))
             original.settle(memory_budget(self.max_memory))
-            record = opened_record(self, checkpoint, original)
-            generator = as_generator(seed_of(self, record))
+            saved = open_saved_fit(self, checkpoint, original)
+            generator = as_generator(load_or_draw_seed(self, saved))
             kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = (
                 generator.spawn(5)
             )
@@ -319,13 +323,13 @@ class NystromKMeans(KernelClusterer):
                     rows = view
                 kernel = self._resolved_kernel(rows, kernel_rng)
             with progress.step("landmarks"):
-                landmarks, path = remembered(
-                    record,
+                landmarks, path = load_or_select_landmarks(
+                    saved,
                     rows,
                     kernel,
                     partial(self._select, rows, kernel, landmark_rng, growth_rng),
                 )
-            found = partial(self._cluster, kernel, start, record, cluster_rng, progress)
+            found = partial(self._cluster, kernel, start, saved, cluster_rng, progress)
             space, engine, result, is_sound = found(rows, landmarks)
             if not is_sound and rows.dtype == np.float32 and not is_given(kernel):
                 # The distances are rounding: start again with more digits.
@@ -335,7 +339,8 @@ class NystromKMeans(KernelClusterer):
                 space, engine, result, is_sound = found(rows.in_float64(), landmarks)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
-        finish_record(record)
+        if saved is not None:
+            saved.warn_if_unsaved()
         self._warn_of_rounding(result, is_sound)
         for name in ("_inverse", "_masses", "_shift"):  # of earlier fits and batches
             self.__dict__.pop(name, None)
@@ -357,7 +362,7 @@ class NystromKMeans(KernelClusterer):
         self,
         kernel: Kernel,
         start: Start | Seeding,
-        record: Any,
+        saved: SavedFit | None,
         rng: np.random.Generator,
         progress: Progress,
         rows: Rows,
@@ -375,7 +380,7 @@ class NystromKMeans(KernelClusterer):
             diagonal=kernel.row_diagonal(rows) if given else None,
         )
         schedule = self._schedule(rows, space, start)
-        schedule = replace(schedule, recorder=record)
+        schedule = replace(schedule, saved=saved)
         if isinstance(start, Start):
             engine = new_engine(rows, space, schedule.budget)
             centers = _given_centers(engine, start, kernel, self.n_clusters)

@@ -1,4 +1,4 @@
-"""A Nyström fit and its checkpoint."""
+"""A Nyström fit that resumes from a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.rows import Rows, check_finite
-from sketchmeans.engine.checkpoint import Record, as_checkpoint
-from sketchmeans.engine.identity import file_stamps, identity_of
+from sketchmeans.engine.checkpoint import SavedFit, as_checkpoint
+from sketchmeans.engine.identity import identify_fit, stamp_files
 from sketchmeans.engine.lloyd_arrays import Arrays
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks import LandmarkPath, Landmarks
+from sketchmeans.numerics.atomic_file import check_can_write
 
 Choice = tuple[Landmarks, LandmarkPath | None]
 
@@ -23,10 +24,10 @@ _CSR = ("data", "indices", "indptr")
 
 
 def check_checkpoint(estimator: Any, checkpoint: Any) -> None:
-    """Raise where no checkpoint could be written, before the rows are read."""
+    """Raise where a checkpoint could not be written, before the rows are read."""
     if checkpoint is None:
         return
-    as_checkpoint(checkpoint).check()
+    check_can_write(as_checkpoint(checkpoint).path)
     state = estimator.random_state
     if state is not None and not isinstance(state, Integral):
         raise ValueError(
@@ -35,53 +36,64 @@ def check_checkpoint(estimator: Any, checkpoint: Any) -> None:
         )
 
 
-def opened_record(estimator: Any, checkpoint: Any, rows: Rows) -> Record | None:
-    """Return what is on disk for a fit; None where no checkpoint is asked for.
+def open_saved_fit(estimator: Any, checkpoint: Any, rows: Rows) -> SavedFit | None:
+    """Return what is saved of a fit; None without a checkpoint.
 
-    A pass over all rows, which tells them from others.
+    One pass over all rows, which distinguishes them from others.
     """
     if checkpoint is None:
         return None
-    stamps = file_stamps(rows)  # before the pass: a change meanwhile is noticed
-    return as_checkpoint(checkpoint).open(identity_of(estimator, rows), stamps)
+    stamps = stamp_files(rows)  # before the pass: a change meanwhile is noticed
+    return as_checkpoint(checkpoint).open(identify_fit(estimator, rows), stamps)
 
 
-def finish_record(record: Record | None) -> None:
-    """Say once more if the checkpoint could not be written."""
-    if record is not None:
-        record.finish()
-
-
-def seed_of(estimator: Any, record: Record | None) -> Any:
-    """Return the seed of a fit; where the user gives none, the recorded one."""
-    if record is None or estimator.random_state is not None:
+def load_or_draw_seed(estimator: Any, saved: SavedFit | None) -> Any:
+    """Return the seed of a fit: the user's, or else the one that was drawn first."""
+    if saved is None or estimator.random_state is not None:
         return estimator.random_state
-    drawn = record.remember("seed", _drawn_seed)
-    return record.unpacked(lambda arrays: int(arrays["value"]), drawn)
+    return saved.load_or_compute(
+        "seed",
+        lambda: {"value": np.random.default_rng().integers(2**62, size=())},
+        lambda arrays: int(arrays["value"]),
+    )
 
 
-def _drawn_seed() -> Arrays:
-    return {"value": np.random.default_rng().integers(2**62, size=())}
-
-
-def remembered(
-    record: Record | None, rows: Rows, kernel: Kernel, choose: Callable[[], Choice]
+def load_or_select_landmarks(
+    saved: SavedFit | None, rows: Rows, kernel: Kernel, select: Callable[[], Choice]
 ) -> Choice:
-    """Return the landmarks and their path, chosen once and for all."""
-    if record is None:
-        return choose()
-    arrays = record.remember("landmarks", lambda: _packed(*choose()))
-    return record.unpacked(lambda found: _unpacked(found, rows, kernel), arrays)
+    """Return the landmarks and their path, which are selected only once."""
+    if saved is None:
+        return select()
+    return saved.load_or_compute(
+        "landmarks",
+        lambda: _flatten(*select()),
+        lambda arrays: _unflatten(arrays, rows, kernel),
+    )
 
 
-def _unpacked(arrays: Arrays, rows: Rows, kernel: Kernel) -> Choice:
+def _flatten(landmarks: Landmarks, path: LandmarkPath | None) -> Arrays:
+    """Return what a fit needs of its landmarks: points, or numbers of rows."""
+    points, arrays = landmarks.points, Arrays()
+    if landmarks.indices is not None:
+        arrays["indices"] = landmarks.indices
+    elif sparse.issparse(points):
+        arrays |= {f"csr/{name}": getattr(points, name) for name in _CSR}
+        arrays["shape"] = np.array(points.shape)
+    else:
+        arrays["points"] = np.asarray(points)
+    if path is not None:
+        for field in fields(path):
+            arrays[f"path/{field.name}"] = np.asarray(getattr(path, field.name))
+    return arrays
+
+
+def _unflatten(arrays: Arrays, rows: Rows, kernel: Kernel) -> Choice:
     path = None
     if "path/chosen" in arrays:
         found: dict[str, Any] = {
             field.name: arrays[f"path/{field.name}"] for field in fields(LandmarkPath)
         }
-        found["chosen"] = int(found["chosen"])
-        path = LandmarkPath(**found)
+        path = LandmarkPath(**found | {"chosen": int(found["chosen"])})
     if "indices" in arrays:
         indices = arrays["indices"]
         is_list = indices.ndim == 1 and indices.dtype.kind == "i" and len(indices)
@@ -98,19 +110,3 @@ def _unpacked(arrays: Arrays, rows: Rows, kernel: Kernel) -> Choice:
         raise ValueError(f"landmarks of shape {points.shape} do not fit the rows")
     check_finite(points, name="its list of landmarks")
     return Landmarks(points), path
-
-
-def _packed(landmarks: Landmarks, path: LandmarkPath | None) -> Arrays:
-    """Return what a fit needs of its landmarks: points, or numbers of rows."""
-    points, arrays = landmarks.points, Arrays()
-    if landmarks.indices is not None:
-        arrays["indices"] = landmarks.indices
-    elif sparse.issparse(points):
-        arrays |= {f"csr/{name}": getattr(points, name) for name in _CSR}
-        arrays["shape"] = np.array(points.shape)
-    else:
-        arrays["points"] = np.asarray(points)
-    if path is not None:
-        for field in fields(path):
-            arrays[f"path/{field.name}"] = np.asarray(getattr(path, field.name))
-    return arrays

@@ -15,6 +15,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.cluster.base import Clusterer, FitOnly
@@ -126,6 +127,9 @@ class TableClusterer(
     """
 
     labels_: Any = FitOnly()
+
+    #: The path of a file belongs to one call; it is not metadata to route.
+    __metadata_request__fit = {"checkpoint": UNUSED}  # noqa: RUF012
 
     def __init__(
         self,

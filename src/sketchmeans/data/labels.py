@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.numerics.atomic_file import check_can_write, whole_file
+from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.numerics.linalg import Array
 
 
@@ -36,7 +36,7 @@ def check_labels_path(labels_out: Any, n_rows: int = 0) -> None:
 def written_labels(labels: Array, labels_out: str | os.PathLike[str]) -> Array:
     """Write labels to a file, all or nothing, and return a read-only map of it."""
     path = Path(labels_out)
-    with whole_file(path) as file:
+    with open_atomic(path) as file:
         np.save(file, labels)
     mapped: Array = np.load(path, mmap_mode="r")
     return mapped

@@ -1,40 +1,47 @@
-"""What a long fit has done so far, on disk: it resumes where it was.
+"""The state of a long fit on disk, from which it resumes.
 
-A fit is a sequence of steps that depend on nothing but its parameters, the rows and the
-steps before: landmarks, then races of restarts over more and more rows.  The file
-holds the outcome of every step that is done and, within a long one, the state after a
-pass.  It is written as a whole under another name and then renamed, so there is always
-either the old state or the new one.
+A fit is a sequence of steps, each of which depends only on the parameters, the rows and
+the steps before: landmarks, then Lloyd loops over more and more rows.  The file holds
+the result of every finished step and, within a long loop, the state after an iteration.
+It is replaced atomically, so that it always holds the old state or the new one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sketchmeans.engine.identity import Stamp, changed_files
-from sketchmeans.engine.lloyd import Centers, LloydResult, LloydState, Memo
+from sketchmeans.data.sources.files import FileState
+from sketchmeans.engine.identity import find_changed
+from sketchmeans.engine.lloyd import Centers, LloydResult, LloydState, SavedLoop
 from sketchmeans.engine.lloyd_arrays import (
     Arrays,
-    Expected,
-    packed_results,
-    packed_state,
-    unpacked_results,
-    unpacked_state,
+    LoopShape,
+    flatten_results,
+    flatten_state,
+    select_prefix,
+    unflatten_results,
+    unflatten_state,
 )
-from sketchmeans.numerics.array_file import read_arrays, write_arrays
-from sketchmeans.numerics.atomic_file import check_can_write
 from sketchmeans.numerics.parameters import warn_user
+from sketchmeans.numerics.tensor_file import (
+    ForeignFileError,
+    parse_json,
+    read_tensors,
+    write_tensors,
+)
 
-#: Version of the file format, and of the stages of a fit: other stages, another number.
-_FORMAT = "4"
+_KIND = "sketchmeans-checkpoint"
+#: Version of the file format and of the steps of a fit: other steps, another number.
+_VERSION = "5"
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 class Checkpoint:
@@ -44,23 +51,23 @@ class Checkpoint:
     ----------
     path : str or PathLike
     every : float, default=120
-        Seconds between two states that are saved within a stage.  The end of a stage
-        is always saved.
+        Seconds between saved states within a stage.  The end of each stage is always
+        saved.
 
     Attributes
     ----------
     failure : str or None
-        Why the last state could not be written; the fit goes on without.
+        Why the last state could not be written; the fit continues without.
 
     Examples
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> import numpy as np
-    >>> from sketchmeans import NystromKMeans
+    >>> from sketchmeans import Checkpoint, NystromKMeans
     >>> X = np.random.default_rng(0).normal(size=(1000, 3))
     >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "run.ckpt"
+    ...     file = Checkpoint(Path(folder) / "run.ckpt", every=60)
     ...     model = NystromKMeans(3, random_state=0)
     ...     first = model.fit(X, checkpoint=file).cost_
     ...     again = model.fit(X, checkpoint=file).cost_  # read, not computed
@@ -75,35 +82,53 @@ class Checkpoint:
         self.failure: str | None = None
 
     def stop(self) -> None:
-        """Have the fit end with a KeyboardInterrupt as soon as its state is saved."""
+        """Have the fit raise KeyboardInterrupt as soon as its state is saved."""
         self.is_stopping = True
 
-    def check(self) -> None:
-        """Raise where the file could not be written, before the rows are read."""
-        check_can_write(self.path)
-
     def open(
-        self, identity: Mapping[str, str], files: Mapping[str, Stamp] | None = None
-    ) -> Record:
-        """Return what is on disk for a fit of this identity, or an empty record.
+        self, identity: Mapping[str, str], files: Sequence[FileState] = ()
+    ) -> SavedFit:
+        """Return what is saved of a fit, which may be nothing.
 
-        `files` are those that the rows are read from.
+        `files` are those that the rows are read from.  Raises ValueError if the file
+        is of another fit, damaged, or not a checkpoint.
         """
-        wanted = {"format": _FORMAT, **identity}
-        stamps = dict(files or {})
         if not self.path.exists():
-            return Record(self, wanted, {}, stamps)
-        found, before, arrays = _read(self.path)
-        for name in wanted:
-            if found.get(name) != wanted[name]:
-                changes = changed_files(before)
+            return SavedFit(self, identity, files, {})
+        found, before, arrays = self._read()
+        for name, value in identity.items():
+            if found.get(name) != value:
+                changed = find_changed(before)
+                note = f" ({', '.join(changed)} changed since)" if changed else ""
                 raise ValueError(
                     f"checkpoint={str(self.path)!r} is of another fit: {name} is "
-                    f"{wanted[name]} and was {found.get(name)}"
-                    f"{f' ({changes})' if changes else ''}. Delete the file or give "
+                    f"{value} and was {found.get(name)}{note}. Delete the file or give "
                     "another path."
                 )
-        return Record(self, wanted, arrays, stamps)
+        return SavedFit(self, identity, files, arrays)
+
+    def _read(self) -> tuple[dict[str, str], list[FileState], Arrays]:
+        """Return the identity, the files and the arrays of the fit in the file."""
+        try:
+            file = read_tensors(self.path, _KIND, _check_version)
+            about = parse_json(file.text)
+            states = [FileState(*state) for state in about["files"]]
+            return dict(about["identity"]), states, file.tensors
+        except ForeignFileError as error:
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} is not a checkpoint: {error}. Give the "
+                "path of a checkpoint, or of a file that does not exist yet."
+            ) from error
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise self.unreadable(error) from error
+
+    def unreadable(self, error: Exception) -> ValueError:
+        """Return the error for content that makes no sense."""
+        reason = str(error).rstrip(".") or type(error).__name__
+        return ValueError(
+            f"checkpoint={str(self.path)!r} cannot be read: {reason}. Delete the file "
+            "or give another path."
+        )
 
 
 def as_checkpoint(checkpoint: object) -> Checkpoint:
@@ -115,166 +140,130 @@ def as_checkpoint(checkpoint: object) -> Checkpoint:
     raise ValueError(f"checkpoint={checkpoint!r} should be a path or a Checkpoint.")
 
 
-class Record:
-    """The steps of one fit that are done."""
+class SavedFit:
+    """The finished steps of one fit, and the state within the stage that runs.
+
+    Everything is in memory, and in the file as of the last write.
+    """
 
     def __init__(
         self,
         checkpoint: Checkpoint,
-        identity: dict[str, str],
+        identity: Mapping[str, str],
+        files: Sequence[FileState],
         arrays: Arrays,
-        files: dict[str, Stamp],
     ) -> None:
-        self._checkpoint = checkpoint
-        self._identity = identity
-        self._arrays = arrays
-        self._files = files
-        self._races = 0
-        self._saved = time.monotonic()
+        self._checkpoint, self._files, self._arrays = checkpoint, files, arrays
+        states = [astuple(state) for state in files]
+        self._about = json.dumps({"identity": dict(identity), "files": states})
+        self._n_stages = 0
+        self._stage: tuple[str, LoopShape]
+        self._last_write = time.monotonic()
 
-    def remember(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
-        """Return some arrays, computed once and for all."""
-        found = self._part(f"{name}/")
+    def load_or_compute(
+        self,
+        name: str,
+        compute: Callable[[], Arrays],
+        read: Callable[[Arrays], Value],
+    ) -> Value:
+        """Return what `read` makes of some arrays, which are computed only once."""
+        found = select_prefix(self._arrays, f"{name}/")
         if not found:
             found = compute()
             self._put(f"{name}/", found)
             self.write()
-        return found
+        return self._parse(read, found)
 
-    def race(
+    def run_stage(
         self,
-        run: Callable[[Memo], list[LloydResult]],
+        run: Callable[[SavedLoop], list[LloydResult]],
         start: Centers,
         n_rows: int,
         *,
         labels: bool,
     ) -> list[LloydResult]:
-        """Return the results of the next race.
+        """Return the results of the next loop, without running it if they are saved.
 
-        `start` and `n_rows` say what it runs on, `labels` whether these are needed: not
-        those of subsamples.
+        It starts at `start` and goes over `n_rows` rows; `labels` says whether labels
+        are needed.
         """
-        expected = Expected(n_rows, start.coefficients.shape, labels)
-        prefix = f"race{self._races}/"
-        self._races += 1
-        done = self._part(prefix)
-        if done:
-            return self.unpacked(partial(unpacked_results, expected=expected), done)
-        results = run(_StageMemo(self, f"within/{prefix}", expected))
-        self._drop("within/")
-        self._put(prefix, packed_results(results, labels))
+        shape = LoopShape(n_rows, start.coefficients.shape, labels)
+        name = f"stage{self._n_stages}/"
+        self._n_stages += 1
+        if done := select_prefix(self._arrays, name):
+            return self._parse(partial(unflatten_results, shape=shape), done)
+        self._stage = f"within/{name}", shape
+        results = run(self)
+        self._drop_state()
+        self._put(name, flatten_results(results, labels))
         self.write()
         return results
 
-    def save_within(self, prefix: str, state: Callable[[], LloydState]) -> None:
-        """Save the state within a stage, if it is time."""
-        waited = time.monotonic() - self._saved >= self._checkpoint.every
+    def resume(self) -> LloydState | None:
+        """Return the saved state within the stage that runs, if there is one."""
+        prefix, shape = self._stage
+        found = select_prefix(self._arrays, prefix)
+        read = partial(unflatten_state, shape=shape)
+        return self._parse(read, found) if found else None
+
+    def save(self, state: Callable[[], LloydState]) -> None:
+        """Save the state within the stage that runs, if it is time."""
+        waited = time.monotonic() - self._last_write >= self._checkpoint.every
         if waited or self._checkpoint.is_stopping:
-            self._drop("within/")
-            self._put(prefix, packed_state(state()))
+            self._drop_state()
+            self._put(self._stage[0], flatten_state(state()))
             self.write()
 
-    def within(self, prefix: str, expected: Expected) -> LloydState | None:
-        """Return the state within a stage, if there is one."""
-        found = self._part(prefix)
-        unpack = partial(unpacked_state, expected=expected)
-        return self.unpacked(unpack, found) if found else None
-
-    def unpacked(self, unpack: Callable[[Arrays], Found], arrays: Arrays) -> Found:
-        """Return what arrays of the file stand for; ValueError if they make no sense.
-
-        The error names the file.
-        """
-        try:
-            return unpack(arrays)
-        except (LookupError, TypeError, ValueError) as error:
-            raise _unreadable(self._checkpoint.path, error) from error
-
     def write(self) -> None:
-        """Put everything on disk, as a whole; a failure is reported, and no error."""
-        path = self._checkpoint.path
-        if changes := changed_files(self._files):
-            raise ValueError(f"Rows have changed while they were read: {changes}.")
-        about = {"identity": self._identity, "files": self._files}
+        """Write the file; a failure is a warning, and the fit continues."""
+        checkpoint, failure = self._checkpoint, None
+        if changed := find_changed(self._files):
+            raise ValueError(
+                f"Rows have changed while they were read: {', '.join(changed)}."
+            )
         try:
-            write_arrays(path, about, self._arrays)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            if self._checkpoint.failure is None:
+            write_tensors(checkpoint.path, _KIND, _VERSION, self._about, self._arrays)
+        except (OSError, ValueError) as error:  # ValueError: too many restarts
+            failure = getattr(error, "strerror", None) or str(error)
+            if checkpoint.failure is None:
                 warn_user(
-                    f"checkpoint={str(path)!r} could not be written: {reason}. The fit "
-                    "goes on, and tries again after the next stage.",
+                    f"checkpoint={str(checkpoint.path)!r} could not be written: "
+                    f"{failure}. The fit continues, and tries again after the next "
+                    "stage.",
                     RuntimeWarning,
                 )
-            self._checkpoint.failure = reason
-        else:
-            self._checkpoint.failure = None
-        self._saved = time.monotonic()
-        if self._checkpoint.is_stopping:
+        checkpoint.failure = failure
+        self._last_write = time.monotonic()
+        if checkpoint.is_stopping:
             raise KeyboardInterrupt
 
-    def finish(self) -> None:
-        """Say once more if the last states are not on disk."""
-        if self._checkpoint.failure is not None:
-            path = self._checkpoint.path
-            state = "holds an earlier state" if path.exists() else "is not there"
+    def warn_if_unsaved(self) -> None:
+        """Warn at the end of a fit whose last states are not on disk."""
+        path, failure = self._checkpoint.path, self._checkpoint.failure
+        if failure is not None:
+            state = "holds an earlier state" if path.exists() else "does not exist"
             warn_user(
-                f"The fit is done, but checkpoint={str(path)!r} {state}: "
-                f"{self._checkpoint.failure}.",
+                f"The fit is done, but checkpoint={str(path)!r} {state}: {failure}.",
                 RuntimeWarning,
             )
 
-    def _part(self, prefix: str) -> Arrays:
-        return {
-            name.removeprefix(prefix): value
-            for name, value in self._arrays.items()
-            if name.startswith(prefix)
-        }
+    def _parse(self, read: Callable[[Arrays], Value], arrays: Arrays) -> Value:
+        try:
+            return read(arrays)
+        except (LookupError, TypeError, ValueError) as error:
+            raise self._checkpoint.unreadable(error) from error
 
     def _put(self, prefix: str, arrays: Arrays) -> None:
         self._arrays |= {f"{prefix}{name}": value for name, value in arrays.items()}
 
-    def _drop(self, prefix: str) -> None:
-        self._arrays = {
-            name: value
-            for name, value in self._arrays.items()
-            if not name.startswith(prefix)
-        }
+    def _drop_state(self) -> None:
+        for name in [name for name in self._arrays if name.startswith("within/")]:
+            del self._arrays[name]
 
 
-@dataclass(frozen=True)
-class _StageMemo:
-    """One stage's place in the record."""
-
-    record: Record
-    prefix: str
-    expected: Expected
-
-    def resume(self) -> LloydState | None:
-        return self.record.within(self.prefix, self.expected)
-
-    def save(self, state: Callable[[], LloydState]) -> None:
-        self.record.save_within(self.prefix, state)
-
-
-def _unreadable(path: Path, error: Exception) -> ValueError:
-    reason = str(error).rstrip(".") or type(error).__name__
-    return ValueError(
-        f"checkpoint={str(path)!r} cannot be read: {reason}. Delete the file or give "
-        "another path."
-    )
-
-
-def _read(path: Path) -> tuple[dict[str, str], dict[str, Stamp], Arrays]:
-    """Return the identity, the files and the arrays of a checkpoint."""
-    try:
-        about, arrays = read_arrays(path)
-    except ValueError as error:
-        raise _unreadable(path, error) from error
-    identity, files = about.get("identity"), about.get("files")
-    if not isinstance(identity, dict) or not isinstance(files, dict):
+def _check_version(version: Any) -> None:
+    if version != _VERSION:
         raise ValueError(
-            f"checkpoint={str(path)!r} is no checkpoint: give the path of one, or of a "
-            "file that is not there yet."
+            f"it is in format {version!r:.20} of another sketchmeans, and this one "
+            f"reads {_VERSION!r}"
         )
-    return identity, files, arrays

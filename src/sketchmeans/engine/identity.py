@@ -1,16 +1,14 @@
-"""What makes a fit this one: its parameters and its rows, by value.
+"""What makes two fits the same: parameters and rows, compared by value.
 
-Two fits are the same if every parameter that has a part in the result has the same
-value and every row and weight has the same bits.  Nothing rests on `repr`, which leaves
-out the middle of arrays and the values of sparse matrices.
+Two fits are the same if every parameter that affects the result has the same value and
+every row and weight has the same bits.  `repr` would not do: it leaves out the middle
+of arrays and the values of sparse matrices.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -19,28 +17,27 @@ from scipy import sparse
 
 from sketchmeans.data.rows import Block, Rows, block_height
 from sketchmeans.data.sources import Source
-from sketchmeans.numerics.linalg import Array
+from sketchmeans.data.sources.files import FileState
+from sketchmeans.numerics.tensor_file import array_bytes
 
-#: Parameters that change no result.
+#: Parameters that do not change the result.
 _WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "max_memory"})
 #: Longest text of a parameter.
-_LONGEST = 200
-#: Rows of a source that are asked for the file that they are in.
+_MAX_TEXT = 200
+#: Rows of a source whose file is looked up.
 _LOCATED_ROWS = 1024
 
 
-def identity_of(estimator: Any, rows: Rows) -> dict[str, str]:
-    """Return what makes a fit this one, by name, in texts that differ if it does.
-
-    A pass over all rows.
+def identify_fit(estimator: Any, rows: Rows) -> dict[str, str]:
+    """Return texts by name that differ between different fits; one pass over the rows.
 
     Raises
     ------
     ValueError
-        If a parameter is code, or an object whose values cannot be told.
+        If a parameter is code, or an object whose values cannot be compared.
     """
     params = {
-        name: _shortened(described(value, name))
+        name: _shorten(describe(value, name))
         for name, value in estimator.get_params(deep=False).items()
         if name not in _WITHOUT_EFFECT
     }
@@ -50,16 +47,15 @@ def identity_of(estimator: Any, rows: Rows) -> dict[str, str]:
         **params,
         "X.shape": str((len(rows), rows.n_features)),
         "X.dtype": np.dtype(rows.X.dtype).name,
-        "sample_weight": described(rows.weights, "sample_weight"),
-        "the rows' digest": rows_digest(rows),
+        "sample_weight": describe(rows.weights, "sample_weight"),
+        "the rows' digest": digest_rows(rows),
     }
 
 
-def rows_digest(rows: Rows) -> str:
-    """Return a digest of all rows, whatever they are stored in, and how many threads.
+def digest_rows(rows: Rows) -> str:
+    """Return a digest of all rows, the same for arrays and files and any threads.
 
-    Rows in an array and in a file have the same digest; dense and CSR rows do not, as
-    a fit works on them in other ways.
+    Dense and CSR rows have different digests, as a fit treats them differently.
 
     Examples
     --------
@@ -68,45 +64,35 @@ def rows_digest(rows: Rows) -> str:
     >>> from sketchmeans.data.rows import as_rows
     >>> X = np.arange(12.0).reshape(6, 2)
     >>> with Workers(1) as one, Workers(2) as two:
-    ...     same = rows_digest(as_rows(X, one)) == rows_digest(as_rows(X, two))
+    ...     same = digest_rows(as_rows(X, one)) == digest_rows(as_rows(X, two))
     >>> same
     True
     """
-    total = hashlib.sha256()
-    total.update(b"csr" if rows.is_sparse else b"dense")
-    for digest in rows.map(_block_digest, block_height(rows.n_features, 0)):
+    total = hashlib.sha256(b"csr" if rows.is_sparse else b"dense")
+    for digest in rows.map(_digest_block, block_height(rows.n_features, 0)):
         total.update(digest)
     return total.hexdigest()
 
 
-def _block_digest(block: Block) -> bytes:
+def _digest_block(block: Block) -> bytes:
     # Processors have instructions for SHA-256, which makes it three times as fast as
-    # the others of the standard library.
-    found = hashlib.sha256()
+    # the other digests of the standard library.
+    total = hashlib.sha256()
+    parts = [block]
     if sparse.issparse(block):
-        for numbers in (block.indptr - block.indptr[0], block.indices):
-            _update(found, numbers.astype(np.int64))
-        _update(found, block.data)
-    else:
-        _update(found, block)
-    return found.digest()
+        numbers = (block.indptr - block.indptr[0], block.indices)
+        parts = [*(part.astype(np.int64) for part in numbers), block.data]
+    for part in parts:
+        total.update(array_bytes(part))
+    return total.digest()
 
 
-def _update(digest: Any, array: Array) -> None:
-    """Add the values of an array to a digest: in C order and the machine's bytes."""
-    native = np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
-    digest.update(native.reshape(-1).view(np.uint8).data)
-
-
-# --- parameters -----------------------------------------------------------------------
-
-
-def described(value: Any, where: str) -> str:
-    """Return a text that differs for other values of a parameter.
+def describe(value: Any, where: str) -> str:
+    """Return a text that differs for different values of a parameter.
 
     Examples
     --------
-    >>> described((1, [0.5, "a"]), "init")
+    >>> describe((1, [0.5, "a"]), "init")
     "(1, [0.5, 'a'])"
     """
     if isinstance(value, np.generic):
@@ -114,116 +100,82 @@ def described(value: Any, where: str) -> str:
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
     if isinstance(value, list | tuple):
-        items = ", ".join(described(v, f"{where}[{i}]") for i, v in enumerate(value))
+        items = ", ".join(describe(v, f"{where}[{i}]") for i, v in enumerate(value))
         return f"[{items}]" if isinstance(value, list) else f"({items})"
     if isinstance(value, Mapping):
         parts = (
-            f"{described(name, where)}: {described(item, f'{where}[{name!r}]')}"
+            f"{describe(name, where)}: {describe(item, f'{where}[{name!r}]')}"
             for name, item in value.items()
         )
         return f"{{{', '.join(sorted(parts))}}}"
     if sparse.issparse(value):
-        return _sparse_text(value)
+        rows = sparse.csr_array(value, copy=True)
+        rows.sum_duplicates()
+        return _describe_array("a sparse matrix", rows)
     if hasattr(value, "__array__"):
-        return _array_text(np.asarray(value), where)
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufcSU":
+            return f"an array of {describe(array.tolist(), where)}"
+        return _describe_array("an array", array)
     if hasattr(value, "get_params") and not isinstance(value, type):
-        return _object_text(value, where)
-    raise ValueError(f"{where}={value!r} {_refusal(value)}")
-
-
-def _shortened(text: str) -> str:
-    """Return a text of a line or two; the digest stands for the rest of a long one."""
-    if len(text) <= _LONGEST:
-        return text
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return f"{text[:_LONGEST]}... ({len(text):,} characters with digest {digest})"
-
-
-def _refusal(value: Any) -> str:
-    rest = "the fit that resumes must have the same. Fit without a checkpoint."
-    if callable(value):
-        return (
-            f"is code, which a checkpoint cannot compare: {rest[:-1]}, or use one of "
-            "the library's own objects in the place of a function."
-        )
-    return (
-        f"is of class {type(value).__name__}, whose values a checkpoint cannot "
-        f"compare: {rest}"
+        return _describe_object(value, where)
+    what = (
+        "is code, which"
+        if callable(value)
+        else f"is of class {type(value).__name__}, whose values"
+    )
+    raise ValueError(
+        f"{where}={value!r} {what} a checkpoint cannot compare: the fit that resumes "
+        "must have the same. Fit without a checkpoint, or use one of the library's own "
+        "objects."
     )
 
 
-def _object_text(value: Any, where: str) -> str:
+def _describe_array(kind: str, array: Any) -> str:
+    return (
+        f"{kind} of shape {array.shape}, type {array.dtype.name} and digest "
+        f"{_digest_block(array).hex()}"
+    )
+
+
+def _describe_object(value: Any, where: str) -> str:
     """Return an estimator, kernel or selector by its class and its parameters."""
-    kind = type(value)
-    ours = kind.__module__.partition(".")[0] == "sketchmeans"
-    name = kind.__name__ if ours else f"{kind.__module__}.{kind.__qualname__}"
+    cls = type(value)
+    ours = cls.__module__.partition(".")[0] == "sketchmeans"
+    name = cls.__name__ if ours else f"{cls.__module__}.{cls.__qualname__}"
     params = ", ".join(
-        f"{key}={described(item, f'{where}.{key}')}"
+        f"{key}={describe(item, f'{where}.{key}')}"
         for key, item in sorted(value.get_params(deep=False).items())
         if key not in _WITHOUT_EFFECT
     )
     return f"{name}({params})"
 
 
-def _array_text(array: Array, where: str) -> str:
-    if array.dtype.kind not in "biufcSU":
-        return f"an array of {described(array.tolist(), where)}"
-    digest = hashlib.sha256()
-    _update(digest, array)
-    return (
-        f"an array of shape {array.shape}, type {array.dtype.name} and digest "
-        f"{digest.hexdigest()}"
-    )
+def _shorten(text: str) -> str:
+    """Return a text of a line or two; a digest stands for the rest of a long one."""
+    if len(text) <= _MAX_TEXT:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{text[:_MAX_TEXT]}... ({len(text):,} characters with digest {digest})"
 
 
-def _sparse_text(value: Any) -> str:
-    rows = sparse.csr_array(value, copy=True)
-    rows.sum_duplicates()
-    return (
-        f"a sparse matrix of shape {rows.shape}, type {rows.dtype.name} and digest "
-        f"{_block_digest(rows).hex()}"
-    )
-
-
-# --- files ----------------------------------------------------------------------------
-
-#: Size, and the time of the last change in nanoseconds.
-Stamp = tuple[int, int]
-
-
-def file_stamps(rows: Rows) -> dict[str, Stamp]:
-    """Return the size and the last change of the files that rows are read from.
-
-    None for rows in memory.  Of very many files some are looked at.
-    """
+def stamp_files(rows: Rows) -> list[FileState]:
+    """Return the states of the files that rows are read from; of very many, of some."""
     source: Any = rows.X
     if not isinstance(source, Source):
-        return {}
+        return []
     numbers = np.linspace(0, len(source) - 1, min(len(source), _LOCATED_ROWS))
     paths = {source.locate(int(number))[0] for number in numbers}
-    return {path: stamp for path in sorted(paths) if (stamp := _stamp(path))}
+    return [state for path in sorted(paths) if (state := _state(path))]
 
 
-def changed_files(before: Mapping[str, Stamp]) -> str:
-    """Return in words which files have changed; an empty text if none has."""
-    found = []
-    for path, stamp in before.items():
-        now = _stamp(path)
-        if now != tuple(stamp):
-            is_now = "is gone" if now is None else f"has {_stamp_text(now)}"
-            found.append(f"{path} had {_stamp_text(stamp)}, and {is_now}")
-    return "; ".join(found)
+def find_changed(states: Iterable[FileState]) -> list[str]:
+    """Return the files that are no longer in this state."""
+    return [state.path for state in states if _state(state.path) != state]
 
 
-def _stamp(path: str) -> Stamp | None:
+def _state(path: str) -> FileState | None:
     try:
-        found = os.stat(path)
-    except (OSError, ValueError):  # what errors call a source may be no file
+        return FileState.of(path)
+    except (OSError, ValueError):  # the name of a source need not be that of a file
         return None
-    return found.st_size, found.st_mtime_ns
-
-
-def _stamp_text(stamp: Stamp) -> str:
-    size, nanoseconds = stamp
-    when = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
-    return f"{size:,} bytes of {when:%Y-%m-%d %H:%M:%S} UTC"

@@ -179,33 +179,33 @@ class LloydState:
     engine: dict[str, Array]
 
 
-class Memo(Protocol):
-    """Where a loop may leave its state, and find it again."""
+class SavedLoop(Protocol):
+    """Where a loop saves its state, and resumes from it."""
 
     def resume(self) -> LloydState | None:
-        """Return the state from which to go on."""
+        """Return the state from which to continue."""
         ...
 
     def save(self, state: Callable[[], LloydState]) -> None:
-        """Take the state after a pass, or let it be."""
+        """Save the state after an iteration, if it is time."""
         ...
 
 
-class Recorder(Protocol):
-    """Keeps what a fit has done, so that it can resume."""
+class SavedStages(Protocol):
+    """The finished loops of a fit that can resume."""
 
-    def race(
+    def run_stage(
         self,
-        run: Callable[[Memo], list[LloydResult]],
+        run: Callable[[SavedLoop], list[LloydResult]],
         start: Centers,
         n_rows: int,
         *,
         labels: bool,
     ) -> list[LloydResult]:
-        """Return the results of the next loop, without running it if they are kept.
+        """Return the results of the next loop, without running it if they are saved.
 
-        It starts at `start` and goes over `n_rows` rows; `labels` says whether the
-        labels are needed.
+        It starts at `start` and goes over `n_rows` rows; `labels` says whether labels
+        are needed.
         """
         ...
 
@@ -222,7 +222,7 @@ def lloyd(
     tol: float,
     weights: Array | None = None,
     on_pass: OnPass | None = None,
-    memo: Memo | None = None,
+    saved: SavedLoop | None = None,
 ) -> list[LloydResult]:
     """Alternate assignment and update until no restart's cost falls by more than `tol`.
 
@@ -242,8 +242,8 @@ def lloyd(
     weights : ndarray of shape (n,), optional
         The labels of rows of weight 0 do not count.
     on_pass : callable, optional
-    memo : Memo, optional
-        Where the state is left after each pass; the engine must have `state` and
+    saved : SavedLoop, optional
+        Where the state is saved after each pass; the engine must have `state` and
         `restore`.
 
     Returns
@@ -255,7 +255,7 @@ def lloyd(
     active = np.arange(len(centers))
     # More than can be: the first time, empty clusters always count as fewer.
     empty_before = np.full(len(centers), np.iinfo(np.intp).max)
-    first, state = 1, None if memo is None else memo.resume()
+    first, state = 1, None if saved is None else saved.resume()
     if state is not None:
         first, active, centers = state.iteration + 1, state.active, state.centers
         results[:], empty_before = state.results, state.empty_before
@@ -284,8 +284,8 @@ def lloyd(
             break
         centers = engine.update(assignment.select(moving), centers.select(moving))
         active = active[moving]
-        if memo is not None:
-            memo.save(
+        if saved is not None:
+            saved.save(
                 lambda: LloydState(
                     iteration,  # noqa: B023 - called at once or never
                     [result for result in results if result is not None],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -13,40 +13,33 @@ Arrays = dict[str, Array]
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What results of a loop have to fit.
+class LoopShape:
+    """What the results of a loop have to fit.
 
-    Attributes
-    ----------
-    n_rows : int
-    shape : tuple of int
-        That of the coefficients: (restarts, k, m).
-    labels : bool
-        Whether results must have labels.
+    `coefficients` is the shape (restarts, k, m); `labels` says whether results must
+    have labels, as those of subsamples need none.
     """
 
     n_rows: int
-    shape: tuple[int, int, int]
+    coefficients: tuple[int, int, int]
     labels: bool
 
 
-def packed_results(results: list[LloydResult], labels: bool) -> Arrays:
-    """Return results as arrays; without labels, if nobody needs these."""
+def flatten_results(results: list[LloydResult], labels: bool) -> Arrays:
+    """Return results as arrays, with labels if these are needed."""
     arrays: Arrays = {}
     for i, result in enumerate(results):
-        found = {
-            **_packed_centers(result.centers),
-            "cost": np.array(result.cost),
-            "counts": result.counts,
-            "cost_path": np.array(result.cost_path),
-            "flags": np.array([result.converged, result.stopped]),
-            "labels": result.labels if labels else np.empty(0, np.int32),
+        arrays |= _flatten_centers(f"{i}/", result.centers) | {
+            f"{i}/cost": np.array(result.cost),
+            f"{i}/counts": result.counts,
+            f"{i}/cost_path": np.array(result.cost_path),
+            f"{i}/flags": np.array([result.converged, result.stopped]),
+            f"{i}/labels": result.labels if labels else np.empty(0, np.int32),
         }
-        arrays |= {f"{i}/{name}": value for name, value in found.items()}
     return arrays
 
 
-def unpacked_results(arrays: Arrays, expected: Expected) -> list[LloydResult]:
+def unflatten_results(arrays: Arrays, shape: LoopShape) -> list[LloydResult]:
     """Return the results that arrays hold.
 
     Raises
@@ -54,38 +47,32 @@ def unpacked_results(arrays: Arrays, expected: Expected) -> list[LloydResult]:
     KeyError, ValueError
         If arrays are missing, or do not fit one another or the fit.
     """
-    n_restarts = expected.shape[0]
-    return [_unpacked_result(arrays, f"{i}/", expected) for i in range(n_restarts)]
+    restarts, k, _ = shape.coefficients
+    results = []
+    for i in range(restarts):
+        part = select_prefix(arrays, f"{i}/")
+        labels, path = part["labels"], part["cost_path"]
+        if shape.labels or labels.size:
+            _check(part, "labels", (shape.n_rows,), "i")
+            _require(0 <= labels.min() <= labels.max() < k, "labels")
+        _require(path.size > 0, "cost_path")
+        result = LloydResult(
+            labels,
+            _unflatten_centers(part, 1, shape),
+            float(_check(part, "cost", ())),
+            _check(part, "counts", (k,)),
+            _check(part, "cost_path", (path.size,)).tolist(),
+            *_check(part, "flags", (2,), "b").tolist(),
+        )
+        results.append(result)
+    return results
 
 
-def _unpacked_result(arrays: Arrays, prefix: str, expected: Expected) -> LloydResult:
-    k = expected.shape[1]
-    flags, labels = arrays[f"{prefix}flags"], arrays[f"{prefix}labels"]
-    counts, path = arrays[f"{prefix}counts"], arrays[f"{prefix}cost_path"]
-    cost = arrays[f"{prefix}cost"]
-    _check(flags.shape == (2,) and flags.dtype == bool, prefix, "flags")
-    sizes = [expected.n_rows] if expected.labels else [expected.n_rows, 0]
-    _check(labels.ndim == 1 and len(labels) in sizes, prefix, "labels")
-    _check(labels.dtype.kind == "i", prefix, "labels")
-    _check(not len(labels) or 0 <= labels.min() <= labels.max() < k, prefix, "labels")
-    _check(_is_real(counts, (k,)), prefix, "counts")
-    _check(_is_real(path, (path.size,)) and path.size > 0, prefix, "cost_path")
-    _check(_is_real(cost, ()), prefix, "cost")
-    return LloydResult(
-        labels,
-        _unpacked_centers(arrays, prefix, 1, expected),
-        float(cost),
-        counts,
-        path.tolist(),
-        *flags.tolist(),
-    )
-
-
-def packed_state(state: LloydState) -> Arrays:
+def flatten_state(state: LloydState) -> Arrays:
     """Return the state of a loop as arrays."""
     return {
-        **packed_results(state.results, labels=True),
-        **{f"next/{n}": v for n, v in _packed_centers(state.centers).items()},
+        **flatten_results(state.results, labels=True),
+        **_flatten_centers("next/", state.centers),
         **{f"engine/{name}": value for name, value in state.engine.items()},
         "iteration": np.array(state.iteration),
         "active": state.active,
@@ -93,60 +80,57 @@ def packed_state(state: LloydState) -> Arrays:
     }
 
 
-def unpacked_state(arrays: Arrays, expected: Expected) -> LloydState:
-    """Return the state that arrays hold; errors are those of `unpacked_results`."""
-    prefix = "engine/"
-    engine = {
-        name.removeprefix(prefix): value
-        for name, value in arrays.items()
-        if name.startswith(prefix)
-    }
-    n_restarts = expected.shape[0]
-    active, empty = arrays["active"], arrays["empty_before"]
-    iteration = arrays["iteration"]
-    _check(iteration.shape == () and iteration.dtype.kind == "i", "iteration")
-    _check(int(iteration) > 0, "iteration")
-    _check(active.ndim == 1 and active.dtype.kind == "i", "active")
-    _check(np.isin(np.arange(n_restarts), active).sum() == len(active) > 0, "active")
-    _check(empty.shape == (n_restarts,) and empty.dtype.kind == "i", "empty_before")
+def unflatten_state(arrays: Arrays, shape: LoopShape) -> LloydState:
+    """Return the state that arrays hold; raises as `unflatten_results` does."""
+    restarts = shape.coefficients[0]
+    iteration = int(_check(arrays, "iteration", (), "i"))
+    _require(iteration > 0, "iteration")
+    active = _check(arrays, "active", (arrays["active"].size,), "i")
+    found = np.isin(np.arange(restarts), active).sum()
+    _require(found == len(active) > 0, "active")
     return LloydState(
-        int(iteration),
-        unpacked_results(arrays, expected),
+        iteration,
+        unflatten_results(arrays, shape),
         active,
-        _unpacked_centers(arrays, "next/", len(active), expected),
-        empty,
-        engine,
+        _unflatten_centers(select_prefix(arrays, "next/"), len(active), shape),
+        _check(arrays, "empty_before", (restarts,), "i"),
+        select_prefix(arrays, "engine/"),
     )
 
 
-def _packed_centers(centers: Centers) -> Arrays:
+def select_prefix(arrays: Arrays, prefix: str) -> Arrays:
+    """Return the arrays whose name starts with a prefix, without it."""
     return {
-        "coefficients": centers.coefficients,
-        "squared_norms": centers.squared_norms,
-        "means": centers.means,
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
     }
 
 
-def _unpacked_centers(
-    arrays: Arrays, prefix: str, n_restarts: int, expected: Expected
-) -> Centers:
-    _, k, m = expected.shape
-    found = {
-        name: arrays[f"{prefix}{name}"]
-        for name in ("coefficients", "squared_norms", "means")
+def _flatten_centers(prefix: str, centers: Centers) -> Arrays:
+    return {
+        f"{prefix}{field.name}": getattr(centers, field.name)
+        for field in fields(centers)
     }
-    for name, array in found.items():
-        shape = (n_restarts, k) if name == "squared_norms" else (n_restarts, k, m)
-        _check(_is_real(array, shape), prefix, name)
-    return Centers(**found)
 
 
-def _is_real(array: Array, shape: tuple[int, ...]) -> bool:
-    """Say whether an array holds finite floats, and as many as it should."""
-    is_float = array.dtype == np.float64 and array.shape == shape
-    return is_float and bool(np.isfinite(array).all())
+def _unflatten_centers(arrays: Arrays, restarts: int, shape: LoopShape) -> Centers:
+    _, k, m = shape.coefficients
+    return Centers(
+        coefficients=_check(arrays, "coefficients", (restarts, k, m)),
+        squared_norms=_check(arrays, "squared_norms", (restarts, k)),
+        means=_check(arrays, "means", (restarts, k, m)),
+    )
 
 
-def _check(holds: bool | np.bool_, *name: str) -> None:
+def _check(arrays: Arrays, name: str, shape: tuple[int, ...], kind: str = "f") -> Array:
+    """Return an array of this shape and kind: finite float64 ("f"), "i" or "b"."""
+    array = arrays[name]
+    is_kind = array.dtype == np.float64 if kind == "f" else array.dtype.kind == kind
+    _require(array.shape == shape and is_kind and np.isfinite(array).all(), name)
+    return array
+
+
+def _require(holds: bool | np.bool_, name: str) -> None:
     if not holds:
-        raise ValueError(f"{''.join(name)} does not fit the fit")
+        raise ValueError(f"{name} does not fit the fit")

@@ -1,7 +1,9 @@
-"""Progress of a fit: scikit-learn's callbacks, and lines for ``verbose``."""
+"""Progress of a fit: scikit-learn's callbacks, and log messages for ``verbose``."""
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -10,15 +12,22 @@ from typing import Any
 
 from sketchmeans.engine.lloyd import OnPass
 
+_LOGGER = logging.getLogger("sketchmeans")
+
 
 class Progress:
-    """Reports the stages of a fit and the passes within them.
+    """Reports the stages of a fit and the iterations within them.
+
+    Stages are logged at level INFO and iterations at level DEBUG, by the logger
+    "sketchmeans".
 
     Parameters
     ----------
     estimator : estimator with scikit-learn's callback support
     verbose : int
-        0 prints nothing, 1 a line a stage, 2 a line a pass.
+        1 logs one line per stage whatever the level of the logger, 2 one line per
+        iteration, too.  Where no handler is configured they are printed to standard
+        output.
     """
 
     def __init__(self, estimator: Any, verbose: int = 0) -> None:
@@ -27,83 +36,93 @@ class Progress:
         self._root = estimator._init_callback_context(max_subtasks=None)
         self._root.call_on_fit_task_begin(estimator=estimator)
 
-    def _say(self, level: int, text: str) -> None:
-        if self._verbose >= level:
-            print(f"[{type(self._estimator).__name__}] {text}", flush=True)
+    def _log(self, verbosity: int, text: str) -> None:
+        """Log a line that a `verbose` of at least `verbosity` asks for."""
+        level = logging.INFO if verbosity == 1 else logging.DEBUG
+        wanted = self._verbose >= verbosity
+        if not wanted and not _LOGGER.isEnabledFor(level):
+            return
+        message = f"[{type(self._estimator).__name__}] {text}"
+        record = _LOGGER.makeRecord(_LOGGER.name, level, __file__, 0, message, (), None)
+        if _LOGGER.hasHandlers():
+            _LOGGER.handle(record)
+        elif wanted:
+            logging.StreamHandler(sys.stdout).handle(record)
+
+    @contextmanager
+    def _task(self, name: str, max_subtasks: int = 0) -> Iterator[Any]:
+        """Report the beginning and the end of a part of the fit."""
+        context = self._root.subcontext(task_name=name, max_subtasks=max_subtasks)
+        context.call_on_fit_task_begin(estimator=self._estimator)
+        yield context
+        context.call_on_fit_task_end(estimator=self._estimator)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Report a piece of work without parts."""
-        context = self._root.subcontext(task_name=name)
-        context.call_on_fit_task_begin(estimator=self._estimator)
-        yield
-        context.call_on_fit_task_end(estimator=self._estimator)
-        self._say(1, name)
+        with self._task(name):
+            yield
+        self._log(1, name)
 
     @contextmanager
     def blocks(self, name: str, n_blocks: int) -> Iterator[Callable[[], None]]:
         """Report a pass over blocks of rows; yields what to call after each block."""
-        context = self._root.subcontext(task_name=name, max_subtasks=n_blocks)
-        context.call_on_fit_task_begin(estimator=self._estimator)
+        with self._task(name, n_blocks) as context:
 
-        def on_block() -> None:
-            child = context.subcontext(task_name="block")
-            child.call_on_fit_task_begin(estimator=self._estimator)
-            child.call_on_fit_task_end(estimator=self._estimator)
+            def on_block() -> None:
+                child = context.subcontext(task_name="block")
+                child.call_on_fit_task_begin(estimator=self._estimator)
+                child.call_on_fit_task_end(estimator=self._estimator)
 
-        yield on_block
-        context.call_on_fit_task_end(estimator=self._estimator)
-        self._say(1, name)
+            yield on_block
+        self._log(1, name)
 
     @contextmanager
     def within(self, name: str, estimator: Any) -> Iterator[None]:
         """Report the fit of another estimator as a part of this one."""
-        context = self._root.subcontext(task_name=name)
-        context.call_on_fit_task_begin(estimator=self._estimator)
-        with context.propagate_callback_context(estimator):
+        with self._task(name) as context, context.propagate_callback_context(estimator):
             yield
-        context.call_on_fit_task_end(estimator=self._estimator)
 
     @contextmanager
     def stage(self, name: str, max_iter: int) -> Iterator[OnPass]:
-        """Report a Lloyd loop; yields what to call after each pass.
+        """Report a Lloyd loop; yields what to call after each iteration.
 
-        Callbacks that ask for `metadata` are told the cost after a pass.
+        Callbacks that ask for `metadata` get the cost after the iteration.
         """
-        context = self._root.subcontext(task_name=name, max_subtasks=max_iter)
-        context.call_on_fit_task_begin(estimator=self._estimator)
         last = ""
+        with self._task(name, max_iter) as context:
 
-        def on_pass(iteration: int, cost: float) -> bool:
-            nonlocal last
-            child = context.subcontext(task_name="pass")
-            child.call_on_fit_task_begin(estimator=self._estimator)
-            last = f"{name}: pass {iteration}, cost {cost:.6g}"
-            self._say(2, last)
-            stop = child.call_on_fit_task_end(
-                estimator=self._estimator, metadata={"cost": cost}
-            )
-            return bool(stop)
+            def on_iteration(iteration: int, cost: float) -> bool:
+                nonlocal last
+                child = context.subcontext(task_name="iteration")
+                child.call_on_fit_task_begin(estimator=self._estimator)
+                last = f"{name}: iteration {iteration}, cost {cost:.6g}"
+                self._log(2, last)
+                stop = child.call_on_fit_task_end(
+                    estimator=self._estimator, metadata={"cost": cost}
+                )
+                return bool(stop)
 
-        yield on_pass
-        context.call_on_fit_task_end(estimator=self._estimator)
-        if self._verbose == 1 and last:
-            self._say(1, last)
+            yield on_iteration
+        if last and self._verbose < 2:
+            self._log(1, last)
 
     def finish(self) -> None:
         """Report the end of the fit."""
         self._root.call_on_fit_task_end(estimator=self._estimator)
 
 
-def expected_passes(costs: Sequence[float], tol: float, max_iter: int) -> int | None:
-    """Return how many passes a Lloyd loop will have made when it meets `tol`.
+def expected_iterations(
+    costs: Sequence[float], tol: float, max_iter: int
+) -> int | None:
+    """Return how many iterations a Lloyd loop will have made when it meets `tol`.
 
-    The relative drops of the cost fall about geometrically; so many more passes as the
-    last few drops suggest.  None while there are too few to tell.
+    The relative drops of the cost fall about geometrically, so the last few of them
+    tell.  None while there are too few.
 
     Examples
     --------
-    >>> expected_passes([2.0, 1.5, 1.25, 1.125, 1.0625], tol=1e-3, max_iter=300)
+    >>> expected_iterations([2.0, 1.5, 1.25, 1.125, 1.0625], tol=1e-3, max_iter=300)
     13
     """
     drops = [
@@ -116,6 +135,6 @@ def expected_passes(costs: Sequence[float], tol: float, max_iter: int) -> int | 
     done = len(costs)
     if last <= tol or tol <= 0.0:
         return min(done + 1, max_iter) if tol > 0.0 else max_iter
-    # Hardly falling drops would never end: at least a tenth off in each pass.
+    # Hardly falling drops would never end: each is at least a tenth smaller.
     ratio = min((last / first) ** 0.5, 0.9) if first > 0.0 else 0.9
     return min(done + max(ceil(log(tol / last) / log(ratio)), 1), max_iter)

@@ -11,7 +11,13 @@ import numpy as np
 from sketchmeans.data.rows import Block, Rows, block_height
 from sketchmeans.engine.blocks import BlockEngine, new_engine
 from sketchmeans.engine.coordinates import cheap_to_repeat
-from sketchmeans.engine.lloyd import Centers, LloydResult, Recorder, lloyd, side_by_side
+from sketchmeans.engine.lloyd import (
+    Centers,
+    LloydResult,
+    SavedStages,
+    lloyd,
+    side_by_side,
+)
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.seeding import Distances, Seeding
 from sketchmeans.engine.spaces import Space
@@ -92,8 +98,8 @@ class Schedule:
     progressive: bool = True
     #: Whether swaps of centres for rows are tried when Lloyd's algorithm is at its end.
     swaps: bool = False
-    #: Keeps what is done, so that the fit can resume.
-    recorder: Recorder | None = None
+    #: The stages that are done, of a fit that can resume.
+    saved: SavedStages | None = None
     #: Restarts that are left for the passes over all rows, where subsamples were raced.
     n_final: int = 1
 
@@ -278,10 +284,10 @@ def race(
             weights=engine.rows.weights,
             on_pass=on_pass,
         )
-        if schedule.recorder is None:
+        if schedule.saved is None:
             return run()
-        return schedule.recorder.race(
-            lambda memo: run(memo=memo), centers, len(engine.rows), labels=whole
+        return schedule.saved.run_stage(
+            lambda saved: run(saved=saved), centers, len(engine.rows), labels=whole
         )
 
 

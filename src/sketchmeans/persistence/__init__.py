@@ -15,15 +15,18 @@ from safetensors import SafetensorError
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.numerics.parameters import warn_user
-from sketchmeans.persistence.container import parsed_json, read_model, write_model
-from sketchmeans.persistence.registry import REGISTRY
-from sketchmeans.persistence.values import Packer, Unpacker
+from sketchmeans.numerics.tensor_file import parse_json, read_tensors, write_tensors
+from sketchmeans.persistence.history import format_version, parse_version
+from sketchmeans.persistence.values import Decoder, Encoder
 
 __all__ = ["ModelFileError", "load", "save"]
 
+#: What the metadata call the format.
+KIND = "sketchmeans-model"
+
 
 class ModelFileError(ValueError):
-    """A file that is no valid model, or a model that cannot go to a file."""
+    """A file that is not a valid model, or a model that cannot go to a file."""
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -32,11 +35,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     The file holds parameters and arrays, and no code: a service can load it from a
     source that it does not trust.  It has what `predict`, `transform`, `cost` and
     `partial_fit` need, and not ``labels_``.  Landmarks and exemplars are rows of the
-    training data as they are; a `KernelKMeans` needs all rows, and a warning tells the
-    size.  A `random_state` that is a Generator or RandomState becomes None, with a
-    warning.
+    training data; a `KernelKMeans` needs all rows, and a warning states the size.  A
+    `random_state` that is a Generator or RandomState becomes None, with a warning.
 
-    The file appears whole or not at all, and replaces one of that name.
+    The file is written completely or not at all, and replaces one of that name.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ModelFileError
-        Where the model has a part that is code: a callable, or an object of a class of
+        If the model has a part that is code: a callable, or an object of a class of
         your own.
 
     See Also
@@ -69,35 +71,34 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     check_is_fitted(model)
-    packer = Packer(REGISTRY)
+    encoder = Encoder()
     try:
-        node = packer.model(model)
-        # What could not be loaded is not saved.
-        Unpacker(REGISTRY, packer.tensors).model(node)
+        node = encoder.encode_model(model)
+        Decoder(encoder.tensors).decode_model(node)  # so that it can be loaded
         schema = json.dumps(
             {"written_by": f"sketchmeans {version('sketchmeans')}", "model": node},
             allow_nan=False,
             separators=(",", ":"),
         )
-        write_model(path, schema, packer.tensors)
+        write_tensors(path, KIND, format_version(), schema, encoder.tensors)
     except ValueError as error:
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved to {os.fspath(path)!r}: {error}."
         ) from error
-    for note in packer.notes:
-        warn_user(note)
+    for warning in encoder.warnings:
+        warn_user(warning)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Return the model that a file holds.
 
-    No code runs that the file brings or chooses: it names classes of this library, from
-    a fixed table, and everything in it is checked, names, shapes, types, that numbers
-    are finite, and that the parts fit one another.  `predict`, `transform` and `cost`
-    give the same bits as before `save`.
+    No code from the file runs: it names classes of this library, from a fixed table,
+    and everything in it is checked: names, shapes, types, that numbers are finite, and
+    that the parts fit one another.  `predict`, `transform` and `cost` give the same
+    bits as before `save`.
 
     Files of earlier versions are read, too: a parameter that they do not have takes its
-    default.  One of a later version is read if it holds nothing that is unknown here.
+    default.  A file of a later version is read if everything in it is known here.
 
     Parameters
     ----------
@@ -111,31 +112,31 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        Where the file is no model, damaged, inconsistent, or holds what only a newer
+        If the file is not a model, damaged, inconsistent, or holds what only a newer
         version knows.
 
     See Also
     --------
     save : Writes the file, with an example.
     """
-    if not Path(path).is_file() and Path(path).exists():
-        raise ModelFileError(f"{os.fspath(path)!r} should be a file.")
     try:
-        version, schema, tensors = read_model(path)
-        root = parsed_json(schema)
+        if not Path(path).is_file() and Path(path).exists():
+            raise ValueError("it should be a file")
+        file = read_tensors(path, KIND, parse_version)
+        root = parse_json(file.text)
         if not isinstance(root, dict) or set(root) != {"written_by", "model"}:
             raise ValueError("its schema should have the keys 'written_by', 'model'")
-        return Unpacker(REGISTRY, tensors, version).model(root["model"])
-    except RecursionError as error:
-        raise _unloadable(path, "its JSON is nested too deeply") from error
-    except (ArithmeticError, LookupError, SafetensorError) as error:
+        decoder = Decoder(file.tensors, parse_version(file.version))
+        return decoder.decode_model(root["model"])
+    except (ArithmeticError, LookupError, RecursionError, SafetensorError) as error:
         raise _unloadable(path, repr(error)) from error
     except (TypeError, ValueError) as error:
         raise _unloadable(path, str(error)) from error
 
 
 def _unloadable(path: str | os.PathLike[str], reason: str) -> ModelFileError:
-    reason = reason.rstrip(".")
     if len(reason) > 500:
         reason = f"{reason[:500]}..."
-    return ModelFileError(f"{os.fspath(path)!r} cannot be loaded: {reason}.")
+    return ModelFileError(
+        f"{os.fspath(path)!r} cannot be loaded: {reason.rstrip('.')}."
+    )

@@ -1,4 +1,4 @@
-"""What fitted attributes have to do with one another."""
+"""Checks across fitted attributes; each raises ValueError if they contradict."""
 
 from __future__ import annotations
 
@@ -10,30 +10,25 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.kernels import Pairwise, Precomputed, is_given
 from sketchmeans.numerics.memory import format_bytes
-from sketchmeans.persistence.kinds import Real, Tensor
+from sketchmeans.persistence.kinds import REAL, Tensor
 
 
 def _check_kernel(kernel: Any) -> None:
     if hasattr(kernel, "gamma"):
-        Real().check(kernel.gamma, "kernel_.gamma", {})
+        REAL.check(kernel.gamma, "kernel_.gamma", {})
         if kernel.gamma <= 0.0:
             raise ValueError(f"kernel_.gamma={kernel.gamma} should be positive")
     if getattr(kernel, "order", 0) > 2:
         raise ValueError(f"kernel_.order={kernel.order} should be 0, 1 or 2")
-    # `Chi2` has its name and parameters by itself.
-    if type(kernel) is Pairwise:
-        _check_pairwise(kernel)
-
-
-def _check_pairwise(kernel: Pairwise) -> None:
-    function = PAIRWISE_KERNEL_FUNCTIONS[str(kernel.metric)]
-    known = list(signature(function).parameters)[2:]  # after X and Y
-    if unknown := set(kernel.params or {}) - set(known):
-        raise ValueError(f"kernel_.params should not have {sorted(unknown)}")
+    if type(kernel) is Pairwise:  # a subclass has a name and parameters of its own
+        function = PAIRWISE_KERNEL_FUNCTIONS[str(kernel.metric)]
+        known = list(signature(function).parameters)[2:]  # after X and Y
+        if unknown := set(kernel.params or {}) - set(known):
+            raise ValueError(f"kernel_.params should not have {sorted(unknown)}")
 
 
 def _check_points(model: Any, name: str, *, reduced: bool = False) -> None:
-    """Check that points are of the space in which rows meet them."""
+    """Check that points are in the space of the rows that they are compared with."""
     points, width = getattr(model, name), model.n_features_in_
     _check_kernel(model.kernel_)
     if is_given(model.kernel_):
@@ -67,26 +62,17 @@ def _feature_names(model: Any) -> list[str] | None:
     return None if names is None else names.tolist()
 
 
-def _check_rank(model: Any) -> None:
-    if model.rank_ > model.landmarks_.shape[0]:
-        raise ValueError(f"rank_={model.rank_} should be at most that of landmarks_")
-
-
 def check_exact(model: Any) -> None:
     """Check a `KernelKMeans`."""
     _check_points(model, "X_fit_")
 
 
-def check_nystrom_kmeans(model: Any) -> None:
-    """Check a `NystromKMeans`."""
-    _check_points(model, "landmarks_", reduced=model.reducer_ is not None)
-    _check_rank(model)
-
-
 def check_nystrom(model: Any) -> None:
-    """Check a `Nystrom`."""
-    _check_points(model, "landmarks_")
-    _check_rank(model)
+    """Check a `NystromKMeans` or a `Nystrom`."""
+    reduced = getattr(model, "reducer_", None) is not None
+    _check_points(model, "landmarks_", reduced=reduced)
+    if model.rank_ > model.landmarks_.shape[0]:
+        raise ValueError(f"rank_={model.rank_} should be at most that of landmarks_")
 
 
 def check_sketched(model: Any) -> None:
@@ -109,7 +95,7 @@ def check_table(model: Any) -> None:
 
 
 def check_selection(model: Any) -> None:
-    """Check a reducer that chooses features."""
+    """Check a reducer that selects features."""
     features = model._sketch.features
     inside = features[0] >= 0 and features[-1] < model.n_features_in_
     if not inside or (features[1:] <= features[:-1]).any():
@@ -126,38 +112,7 @@ def check_signs(model: Any) -> None:
         raise ValueError(f"_sketch.bits.shape={signs.bits.shape} should fit the width")
 
 
-# --- attributes that follow from others -----------------------------------------------
-
-
-def restore_gamma(model: Any) -> None:
-    """Set the bandwidth of the kernel."""
-    model.gamma_ = getattr(model.kernel_, "gamma", None)
-
-
-def restore_selection(model: Any) -> None:
-    """Set the number of features."""
-    model.n_components_ = model._sketch.width
-
-
-def restore_sampling(model: Any) -> None:
-    """Set what `FeatureSampling` shows of its sketch."""
-    model.scale_ = model._sketch.scale
-    restore_selection(model)
-
-
-def restore_svd(model: Any) -> None:
-    """Set what `ApproximateSVD` shows of its sketch."""
-    model.components_ = model._sketch.matrix.T
-    restore_selection(model)
-
-
-def restore_signs(model: Any) -> None:
-    """Set what `SignProjection` shows of its sketch."""
-    model.signs_ = model._sketch.bits
-    restore_selection(model)
-
-
-def note_rows(model: Any) -> str | None:
+def warn_of_rows(model: Any) -> str | None:
     """Return a warning of the size of the training rows."""
     if is_given(model.kernel_):
         return None

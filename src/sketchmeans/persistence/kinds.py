@@ -1,6 +1,6 @@
-"""What a parameter or a fitted attribute has to be, said once and checked twice.
+"""Kinds of values that a parameter or a fitted attribute may have.
 
-A kind checks a value on its way to a file and on its way back.  Arrays name their
+A kind checks a value when it is saved and when it is loaded.  Arrays name their
 dimensions; a name stands for the same size in all attributes of an object, so that
 ``dual_coef_`` of shape ("m", "k") has to fit ``landmarks_`` of shape ("m", "w").
 """
@@ -8,7 +8,7 @@ dimensions; a name stands for the same size in all attributes of an object, so t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,62 +17,83 @@ from scipy import sparse
 
 #: Sizes of the named dimensions that are known so far.
 Sizes = dict[str, int]
-_MOST_SIZE = 2**62
-#: A name, or None for any size.
+#: The names of dimensions; None for any size.
 Dims = tuple[str | None, ...]
+
+_MAX_SIZE = 2**62
 
 
 class Kind(Protocol):
     """A set of values."""
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """Raise ValueError where a value is of another kind."""
+        """Raise ValueError if a value is of another kind."""
         ...
 
 
-@dataclass(frozen=True)
-class Nothing:
-    """None."""
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if value is not None:
-            raise ValueError(f"{where}={value!r} should be None")
+# --- values of Python -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Flag:
-    """True or False."""
+class Plain:
+    """Values that a function accepts."""
+
+    accepts: Callable[[Any], bool]
+    expected: str
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{where}={value!r} should be true or false")
+        if not self.accepts(value):
+            raise ValueError(f"{where}={value!r} should be {self.expected}")
 
 
-@dataclass(frozen=True)
-class Integer:
-    """An integer of at least `low`."""
-
-    low: int | None = None
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if (
-            isinstance(value, int | np.integer)
-            and not isinstance(value, bool)
-            and (self.low is None or value >= self.low)
-        ):
-            return
-        least = "" if self.low is None else f" >= {self.low}"
-        raise ValueError(f"{where}={value!r} should be an integer{least}")
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-@dataclass(frozen=True)
-class Jobs:
-    """A number of threads: any integer but zero."""
+def _is_real(value: Any) -> bool:
+    if not _is_integer(value) and not isinstance(value, float | np.floating):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
 
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        Integer().check(value, where, sizes)
-        if value == 0:
-            raise ValueError(f"{where}=0 should be a nonzero integer")
+
+def _is_plain(value: Any) -> bool:
+    """Say whether a value consists of numbers, strings and None."""
+    if isinstance(value, Mapping):
+        return all(_is_plain(item) for item in value.values())
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    return isinstance(value, bool | np.bool_ | str | None) or _is_real(value)
+
+
+def integer(low: int) -> Plain:
+    """Return the kind of integers of at least `low`."""
+    return Plain(lambda v: _is_integer(v) and v >= low, f"an integer >= {low}")
+
+
+def text(*options: str) -> Plain:
+    """Return the kind of strings, or of these strings."""
+    if not options:
+        return Plain(lambda v: isinstance(v, str), "a string")
+    return Plain(lambda v: isinstance(v, str) and v in options, f"one of {options}")
+
+
+NOTHING = Plain(lambda v: v is None, "None")
+FLAG = Plain(lambda v: isinstance(v, bool | np.bool_), "true or false")
+INTEGER = Plain(_is_integer, "an integer")
+NONZERO = Plain(lambda v: _is_integer(v) and v != 0, "a nonzero integer")
+REAL = Plain(_is_real, "a finite number")
+PLAIN_DICT = Plain(
+    lambda v: isinstance(v, Mapping) and _is_plain(v), "a dictionary of plain values"
+)
+PLAIN_LIST = Plain(
+    lambda v: isinstance(v, list | tuple) and _is_plain(v), "a list of plain values"
+)
+
+
+# --- values with dimensions -----------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -82,68 +103,10 @@ class Size:
     dim: str
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        Integer(1).check(value, where, sizes)
-        if value > _MOST_SIZE:
+        integer(1).check(value, where, sizes)
+        if value > _MAX_SIZE:
             raise ValueError(f"{where}={value} should be the size of an array")
         _bind(self.dim, int(value), where, sizes)
-
-
-@dataclass(frozen=True)
-class Real:
-    """A finite number."""
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        number = isinstance(value, int | float | np.integer | np.floating)
-        if not number or isinstance(value, bool) or not _is_finite(value):
-            raise ValueError(f"{where}={value!r} should be a finite number")
-
-
-@dataclass(frozen=True)
-class Text:
-    """A string, one of a few if there are `options`."""
-
-    options: tuple[str, ...] = ()
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if not isinstance(value, str):
-            raise ValueError(f"{where}={value!r} should be a string")
-        if self.options and value not in self.options:
-            raise ValueError(f"{where}={value!r} should be one of {self.options}")
-
-
-@dataclass(frozen=True)
-class Plain:
-    """Numbers, strings and None, in lists, tuples and dictionaries or alone."""
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if isinstance(value, Mapping):
-            for name, item in value.items():
-                self.check(item, f"{where}[{name!r}]", sizes)
-        elif isinstance(value, list | tuple):
-            for i, item in enumerate(value):
-                self.check(item, f"{where}[{i}]", sizes)
-        elif not isinstance(value, bool | np.bool_ | str | None):
-            Real().check(value, where, sizes)
-
-
-@dataclass(frozen=True)
-class PlainDict:
-    """A dictionary of plain values."""
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if not isinstance(value, Mapping):
-            raise ValueError(f"{where}={value!r} should be a dictionary")
-        Plain().check(value, where, sizes)
-
-
-@dataclass(frozen=True)
-class PlainList:
-    """A list or tuple of plain values."""
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if not isinstance(value, list | tuple):
-            raise ValueError(f"{where}={value!r} should be a list")
-        Plain().check(value, where, sizes)
 
 
 @dataclass(frozen=True)
@@ -159,23 +122,33 @@ class Names:
             or not all(isinstance(name, str) for name in value)
         ):
             raise ValueError(f"{where} should be an array of strings")
-        if self.dim is not None:
-            _bind(self.dim, len(value), where, sizes)
+        _bind(self.dim, len(value), where, sizes)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of a table in a list: names or numbers, all of one sort."""
+    """Columns of a table in a list: all names, or all numbers."""
 
     dim: str
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        sorts = {type(column) for column in value} if isinstance(value, list) else set()
-        if sorts not in ({str}, {int}):
+        types = {type(column) for column in value} if isinstance(value, list) else set()
+        if types not in ({str}, {int}):
             raise ValueError(f"{where}={value!r} should be a list of names or numbers")
         if len(set(value)) < len(value):
             raise ValueError(f"{where}={value!r} should not name a column twice")
         _bind(self.dim, len(value), where, sizes)
+
+
+_FLOATS = {np.dtype(np.float32), np.dtype(np.float64)}
+_INTEGERS = {np.dtype(f"{sign}{width}") for sign in "iu" for width in (1, 2, 4, 8)}
+#: The dtypes of tensors by code, and what messages call them.
+_DTYPES: dict[str, tuple[set[Any], str]] = {
+    "f": (_FLOATS, "floats"),
+    "i": (_INTEGERS, "integers"),
+    "u1": ({np.dtype(np.uint8)}, "bytes"),
+    "n": (_FLOATS | _INTEGERS | {np.dtype(np.float16), np.dtype(bool)}, "real numbers"),
+}
 
 
 @dataclass(frozen=True)
@@ -185,44 +158,67 @@ class Tensor:
     dims: Dims
     types: str = "f"
     finite: bool = True
+    #: Whether it may be a CSR matrix.
+    sparse: bool = False
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if not isinstance(value, np.ndarray) or value.dtype not in _TYPES[self.types]:
+        dtypes, words = _DTYPES[self.types]
+        is_array = isinstance(value, np.ndarray)
+        is_sparse = self.sparse and sparse.issparse(value)
+        if not (is_array or is_sparse) or value.dtype not in dtypes:
+            what = f"of type {type(value).__name__}"
+            if hasattr(value, "dtype") and hasattr(value, "shape"):
+                what = f"of type {value.dtype} and shape {value.shape}"
+            raise ValueError(f"{where} {what} should be an array of {words}")
+        if len(value.shape) != len(self.dims):
             raise ValueError(
-                f"{where} {_described(value)} should be an array of "
-                f"{_WORDS[self.types]}"
+                f"{where}.shape={value.shape} should have {len(self.dims)} dimensions"
             )
-        _check_shape(value.shape, self.dims, where, sizes)
-        if self.finite and not _all_finite(value):
+        for axis, (size, dim) in enumerate(zip(value.shape, self.dims, strict=True)):
+            if not size:
+                raise ValueError(f"{where}.shape={value.shape} should not be empty")
+            _bind(dim, size, f"{where}.shape[{axis}]", sizes)
+        if self.finite and not _all_finite(value.data if is_sparse else value):
             raise ValueError(f"{where} should hold finite numbers only")
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a table, dense or CSR, in the type of the table."""
+def rows(first: str | None, second: str | None) -> Tensor:
+    """Return the kind of rows of a table, dense or CSR, in the type of the table."""
+    return Tensor((first, second), "n", sparse=True)
 
-    dims: Dims
 
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if not sparse.issparse(value):
-            Tensor(self.dims, "n").check(value, where, sizes)
-            return
-        if value.dtype not in _TYPES["n"]:
-            raise ValueError(f"{where} {_described(value)} should hold real numbers")
-        _check_shape(value.shape, self.dims, where, sizes)
-        if not _all_finite(value.data):
-            raise ValueError(f"{where} should hold finite numbers only")
+def _bind(dim: str | None, size: int, where: str, sizes: Sizes) -> None:
+    """Note the size of a dimension, or check that it is the known one."""
+    if dim is not None and sizes.setdefault(dim, size) != size:
+        raise ValueError(
+            f"{where}={size} should be {sizes[dim]}, as in other attributes"
+        )
+
+
+def _all_finite(values: Any) -> bool:
+    """Say whether all entries are finite, without a mask of all."""
+    if values.dtype.kind != "f":
+        return True
+    step = 2**20
+    flat = values.reshape(-1, order="A")
+    return all(
+        bool(np.isfinite(flat[start : start + step]).all())
+        for start in range(0, len(flat), step)
+    )
+
+
+# --- composed kinds -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Object:
-    """An object of a known class of one of these families."""
+    """An object of one of these classes."""
 
-    families: frozenset[type]
+    classes: frozenset[type]
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) not in self.families:
-            names = sorted(family.__name__ for family in self.families)
+        if type(value) not in self.classes:
+            names = sorted(cls.__name__ for cls in self.classes)
             raise ValueError(
                 f"{where} of class {type(value).__name__} should be one of {names}"
             )
@@ -230,14 +226,18 @@ class Object:
 
 @dataclass(frozen=True)
 class Record:
-    """A dataclass, whose fields share the dimensions of the object that holds it."""
+    """A dataclass, whose fields share the dimensions of the object that holds it.
 
+    `name` is what files call it.
+    """
+
+    name: str
     cls: type
     fields: Mapping[str, Kind]
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if type(value) is not self.cls:
-            raise ValueError(f"{where}={value!r} should be a {self.cls.__name__}")
+            raise ValueError(f"{where}={value!r} should be a {self.name}")
         for name, kind in self.fields.items():
             kind.check(getattr(value, name), f"{where}.{name}", sizes)
 
@@ -272,63 +272,6 @@ class OneOf:
         raise ValueError("; or ".join(dict.fromkeys(reasons)))
 
 
-def nullable(kind: Kind) -> OneOf:
+def nullable(*kinds: Kind) -> OneOf:
     """Return the kind of values that may be None."""
-    return OneOf(Nothing(), kind)
-
-
-# --- arrays ---------------------------------------------------------------------------
-
-_FLOATS: set[np.dtype[Any]] = {np.dtype(np.float32), np.dtype(np.float64)}
-_INTEGERS: set[np.dtype[Any]] = {
-    np.dtype(f"{sign}{width}") for sign in "iu" for width in (1, 2, 4, 8)
-}
-_TYPES: dict[str, set[np.dtype[Any]]] = {
-    "f": _FLOATS,
-    "i": _INTEGERS,
-    "u1": {np.dtype(np.uint8)},
-    "n": _FLOATS | _INTEGERS | {np.dtype(np.float16), np.dtype(bool)},
-}
-_WORDS = {"f": "floats", "i": "integers", "u1": "bytes", "n": "real numbers"}
-
-
-def _described(value: Any) -> str:
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        return f"of type {value.dtype} and shape {value.shape}"
-    return f"of type {type(value).__name__}"
-
-
-def _check_shape(shape: tuple[int, ...], dims: Dims, where: str, sizes: Sizes) -> None:
-    if len(shape) != len(dims):
-        raise ValueError(f"{where}.shape={shape} should have {len(dims)} dimensions")
-    for axis, (size, dim) in enumerate(zip(shape, dims, strict=True)):
-        if not size:
-            raise ValueError(f"{where}.shape={shape} should not be empty")
-        if dim is not None:
-            _bind(dim, size, f"{where}.shape[{axis}]", sizes)
-
-
-def _bind(dim: str, size: int, where: str, sizes: Sizes) -> None:
-    if sizes.setdefault(dim, size) != size:
-        raise ValueError(
-            f"{where}={size} should be {sizes[dim]}, as in other attributes"
-        )
-
-
-def _all_finite(values: Any) -> bool:
-    """Say whether no entry is infinite or not a number, without a mask of all."""
-    if values.dtype.kind != "f":
-        return True
-    step = 2**20
-    flat = values.reshape(-1, order="A")
-    return all(
-        bool(np.isfinite(flat[start : start + step]).all())
-        for start in range(0, len(flat), step)
-    )
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond all floats
-        return False
+    return OneOf(NOTHING, *kinds)

@@ -1,59 +1,55 @@
 """The table of everything that a model file may hold.
 
-To add a class: a line in `_SPECS`, with the kinds of its fitted attributes and of those
-parameters that are not in `PARAMETERS`.
+To add a class: a line in `_SPECS`, with the kinds of its fitted attributes, and lines
+in `PARAMETERS` for parameters of a new name.  Nothing depends on where a class lives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from inspect import Parameter, signature
 from typing import Any
+
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.cluster.table import TableClusterer
-from sketchmeans.landmarks import LandmarkPath
+from sketchmeans.engine.seeding import KMeansPlusPlus, LocalSearch, RandomSeeding
+from sketchmeans.kernels import KERNELS, Pairwise
+from sketchmeans.landmarks import SELECTORS, LandmarkPath
 from sketchmeans.nystrom import Nystrom
 from sketchmeans.persistence.consistency import (
     check_exact,
     check_nystrom,
-    check_nystrom_kmeans,
     check_selection,
     check_signs,
     check_sketched,
     check_table,
-    note_rows,
-    restore_gamma,
-    restore_sampling,
-    restore_selection,
-    restore_signs,
-    restore_svd,
+    warn_of_rows,
 )
 from sketchmeans.persistence.kinds import (
+    FLAG,
+    INTEGER,
+    NONZERO,
+    PLAIN_DICT,
+    PLAIN_LIST,
+    REAL,
     Columns,
-    Flag,
-    Integer,
     Kind,
     Maybe,
     Names,
     Object,
-    Real,
+    OneOf,
     Record,
-    Rows,
     Size,
+    Sizes,
     Tensor,
-    Text,
+    integer,
     nullable,
+    rows,
+    text,
 )
-from sketchmeans.persistence.parameters import (
-    CLUSTERER_CLASSES,
-    COUNT,
-    KERNEL_CLASSES,
-    PARAMETERS,
-    REDUCER_CLASSES,
-    SEEDING_CLASSES,
-    SELECTOR_CLASSES,
-)
-from sketchmeans.persistence.specs import Registry, Spec, parameter_names
 from sketchmeans.reduction import (
     ApproximateSVD,
     FeatureSampling,
@@ -64,6 +60,74 @@ from sketchmeans.reduction.approximate_svd import Projection
 from sketchmeans.reduction.selection import Selection
 from sketchmeans.reduction.signs import Signs
 
+_KERNELS = frozenset(KERNELS.values()) | {Pairwise}
+_SELECTORS = frozenset(type(make()) for make in SELECTORS.values())
+_SEEDINGS = frozenset({KMeansPlusPlus, LocalSearch, RandomSeeding})
+_CLUSTERERS = frozenset({KernelKMeans, NystromKMeans, SketchedKMeans})
+_REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProjection})
+
+# --- parameters -----------------------------------------------------------------------
+
+_COUNT = integer(1)
+_AUTO = text("auto")
+_GIVEN = (text(), rows(None, None), Tensor((None,), "i"), PLAIN_LIST)
+_COLUMNS = nullable(PLAIN_LIST, Names(None))
+
+#: A parameter of this name is of this kind, in whatever class.
+PARAMETERS: Mapping[str, Kind] = {
+    "accelerated": FLAG,
+    "algorithm": text("progressive", "full"),
+    "coef0": REAL,
+    "columns": _COLUMNS,
+    "degree": REAL,
+    "eps": REAL,
+    "estimator": Object(_CLUSTERERS),
+    "exchange": text(),
+    "exclude": _COLUMNS,
+    "fit_rows": nullable(_COUNT),
+    "gamma": OneOf(text("mean", "median", "scale"), REAL),
+    "init": OneOf(*_GIVEN, Object(_SEEDINGS)),
+    "kernel": OneOf(text(*KERNELS, *PAIRWISE_KERNEL_FUNCTIONS), Object(_KERNELS)),
+    "kernel_params": nullable(PLAIN_DICT),
+    "landmarks": OneOf(*_GIVEN, Object(_SELECTORS)),
+    "label_column": nullable(text(), INTEGER),
+    "max_columns": _COUNT,
+    "max_exact": _COUNT,
+    "max_iter": _COUNT,
+    "max_memory": nullable(text(), REAL),
+    "method": text(),
+    "metric": text(*PAIRWISE_KERNEL_FUNCTIONS),
+    "missing": text("error", "drop", "mean"),
+    "n_candidates": OneOf(_AUTO, _COUNT),
+    "n_clusters": _COUNT,
+    "n_components": nullable(_COUNT),
+    "n_init": OneOf(_AUTO, _COUNT),
+    "n_jobs": nullable(NONZERO),
+    "n_landmarks": OneOf(_AUTO, _COUNT),
+    "n_neighbors": _COUNT,
+    "n_steps": OneOf(_AUTO, integer(0)),
+    "order": integer(0),
+    "oversampling": REAL,
+    "params": nullable(PLAIN_DICT),
+    "polish": integer(0),
+    "random_state": nullable(integer(0)),
+    "rank": nullable(_COUNT),
+    "rank_method": text("landmarks", "approximation"),
+    "reducer": nullable(text(), Object(_REDUCERS)),
+    "refine": FLAG,
+    "replace": FLAG,
+    "restarts": _COUNT,
+    "ridge": nullable(REAL),
+    "scale": text("standard", "robust", "none"),
+    "sketch": text(),
+    "sketch_size": nullable(_COUNT),
+    "start": text(),
+    "subsample": nullable(_AUTO, _COUNT),
+    "svd": text("fast", "exact"),
+    "tol": REAL,
+    "verbose": OneOf(FLAG, integer(0)),
+}
+
 # --- fitted attributes ----------------------------------------------------------------
 # Dimensions: d features, w features of the landmarks, m landmarks, k clusters,
 # r components.
@@ -71,105 +135,164 @@ from sketchmeans.reduction.signs import Signs
 _FEATURES: Mapping[str, Kind] = {
     "n_features_in_": Size("d"),
     "feature_names_in_": Maybe(Names("d")),
-    "zero_based_": Maybe(Flag()),  # of a fit on svmlight files
+    "zero_based_": Maybe(FLAG),  # of a fit on svmlight files
 }
 _CLUSTERER: Mapping[str, Kind] = {
     **_FEATURES,
-    "cost_": Real(),
-    "inertia_": Real(),
+    "cost_": REAL,
+    "inertia_": REAL,
     "cost_path_": Tensor(("passes",)),
-    "n_iter_": COUNT,
-    "converged_": Flag(),
+    "n_iter_": _COUNT,
+    "converged_": FLAG,
     "cluster_sizes_": Tensor(("k",)),
     "exemplar_indices_": Tensor(("k",), "i"),
-    "exemplars_": Maybe(Rows(("k", "d"))),
+    "exemplars_": Maybe(rows("k", "d")),
 }
 _KERNEL_CLUSTERER: Mapping[str, Kind] = {
     **_CLUSTERER,
-    "kernel_": Object(KERNEL_CLASSES),
+    "kernel_": Object(_KERNELS),
     "dual_coef_": Tensor(("m", "k")),
     "_squared_norms": Tensor(("k",)),
 }
 _LANDMARKS: Mapping[str, Kind] = {
-    "landmarks_": Rows(("m", "w")),
+    "landmarks_": rows("m", "w"),
     "landmark_indices_": nullable(Tensor(("m",), "i")),
 }
 _PATH = Record(
+    "LandmarkPath",
     LandmarkPath,
     {
         "n_landmarks": Tensor(("tried",), "i"),
         "residual_trace": Tensor(("tried",)),
         "cost": Tensor(("tried",)),
         "gain": Tensor(("tried",), finite=False),
-        "chosen": COUNT,
+        "chosen": _COUNT,
     },
 )
 _SELECTION = Record(
-    Selection, {"features": Tensor(("r",), "i"), "scale": Tensor(("r",))}
+    "Selection", Selection, {"features": Tensor(("r",), "i"), "scale": Tensor(("r",))}
 )
-_PROJECTION = Record(Projection, {"matrix": Tensor(("d", "r"))})
+_PROJECTION = Record("Projection", Projection, {"matrix": Tensor(("d", "r"))})
 _SIGNS = Record(
+    "Signs",
     Signs,
     {
         "bits": Tensor(("d", "bytes"), "u1"),
         "width": Size("r"),
-        "method": Text(("gemm", "mailman")),
+        "method": text("gemm", "mailman"),
     },
 )
 
 # --- the table ------------------------------------------------------------------------
 
 
-def _spec(
-    cls: type[Any],
-    fitted: Mapping[str, Kind] | None = None,
-    own: Mapping[str, Kind] | None = None,
-    **more: Any,
-) -> Spec:
-    """Return a line of the table; `own` parameters are of kinds that others are not."""
-    known = {**PARAMETERS, **(own or {})}
-    params = {name: known[name] for name in parameter_names(cls)}
-    return Spec(cls, params, fitted or {}, **more)
+def constructor_parameters(cls: type[Any]) -> dict[str, bool]:
+    """Return the parameters of a constructor, and whether each is required."""
+    if cls.__init__ is object.__init__:  # it has none
+        return {}
+    parameters = list(signature(cls.__init__).parameters.values())[1:]  # not self
+    return {p.name: p.default is Parameter.empty for p in parameters}
 
+
+def _accept(model: Any) -> None:
+    """Accept everything, without a warning."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One class: its parameters, and the attributes that its `fit` sets.
+
+    Attributes
+    ----------
+    cls : type
+        The constructor takes the parameters and only stores them.
+    fitted : mapping of str to Kind
+        In the file; whatever else `fit` sets is left out.
+    derived : mapping of str to callable
+        Attributes that follow from those in the file.
+    check : callable
+        Raises ValueError where attributes contradict one another.
+    warn : callable
+        Returns what a user should know when such a model is saved, or None.
+    """
+
+    cls: type[Any]
+    fitted: Mapping[str, Kind] = field(default_factory=dict)
+    derived: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    check: Callable[[Any], None] = _accept
+    warn: Callable[[Any], str | None] = _accept
+
+    @property
+    def name(self) -> str:
+        """What files call the class."""
+        return self.cls.__name__
+
+    @property
+    def params(self) -> dict[str, Kind]:
+        """The kinds of the parameters of the constructor."""
+        return {name: PARAMETERS[name] for name in constructor_parameters(self.cls)}
+
+    def check_params(self, model: Any, where: str) -> None:
+        """Raise if a parameter is of another kind."""
+        for name, kind in self.params.items():
+            kind.check(getattr(model, name), f"{where}{name}", {})
+        # An estimator knows more of its parameters than their kinds do.
+        getattr(model, "_check_params", lambda: None)()
+
+    def check_fitted(self, model: Any, where: str) -> None:
+        """Raise if a fitted attribute is missing or of another kind; set the others."""
+        sizes: Sizes = {}
+        for name, kind in self.fitted.items():
+            if name in vars(model):
+                kind.check(getattr(model, name), f"{where}{name}", sizes)
+            elif not isinstance(kind, Maybe):
+                raise ValueError(f"{where}{name} is missing")
+        self.check(model)
+        for name, value in self.derived.items():
+            setattr(model, name, value(model))
+
+
+_GAMMA = {"gamma_": lambda model: getattr(model.kernel_, "gamma", None)}
+_WIDTH = {"n_components_": lambda model: model._sketch.width}
 
 _SPECS = [
-    _spec(
+    Spec(
         KernelKMeans,
         {
             **_KERNEL_CLUSTERER,
-            "X_fit_": Rows(("m", "w")),
+            "X_fit_": rows("m", "w"),
             "_variances": Maybe(Tensor(("k",))),
         },
+        _GAMMA,
         check=check_exact,
-        restore=restore_gamma,
-        note=note_rows,
+        warn=warn_of_rows,
     ),
-    _spec(
+    Spec(
         NystromKMeans,
         {
             **_KERNEL_CLUSTERER,
             **_LANDMARKS,
             "landmark_path_": nullable(_PATH),
-            "rank_": COUNT,
-            "reducer_": nullable(Object(REDUCER_CLASSES)),
+            "rank_": _COUNT,
+            "reducer_": nullable(Object(_REDUCERS)),
             "_means": Maybe(Tensor(("k", "m"))),
             "_masses": Maybe(Tensor(("k",))),
             "_shift": Maybe(Tensor(("d",))),
         },
-        check=check_nystrom_kmeans,
-        restore=restore_gamma,
+        _GAMMA,
+        check=check_nystrom,
     ),
-    _spec(
+    Spec(
         SketchedKMeans,
         {
             **_CLUSTERER,
             "cluster_centers_": Tensor(("k", "d")),
-            "reducer_": Object(REDUCER_CLASSES),
+            "reducer_": Object(_REDUCERS),
             "_shift": Tensor(("d",)),
         },
         check=check_sketched,
     ),
-    _spec(
+    Spec(
         TableClusterer,
         {
             **_FEATURES,
@@ -177,26 +300,26 @@ _SPECS = [
             "center_": Tensor(("d",)),
             "scale_": Tensor(("d",)),
             "fill_": nullable(Tensor(("d",))),
-            "n_scale_rows_": COUNT,
-            "n_dropped_": Integer(0),
-            "estimator_": Object(CLUSTERER_CLASSES),
+            "n_scale_rows_": _COUNT,
+            "n_dropped_": integer(0),
+            "estimator_": Object(_CLUSTERERS),
             "exemplar_indices_": Tensor(("k",), "i"),
         },
         check=check_table,
     ),
-    _spec(
+    Spec(
         Nystrom,
         {
             **_FEATURES,
             **_LANDMARKS,
-            "kernel_": Object(KERNEL_CLASSES),
+            "kernel_": Object(_KERNELS),
             "components_": Tensor(("m", "r")),
             "rank_": Size("r"),
         },
+        _GAMMA,
         check=check_nystrom,
-        restore=restore_gamma,
     ),
-    _spec(
+    Spec(
         FeatureSampling,
         {
             **_FEATURES,
@@ -204,41 +327,39 @@ _SPECS = [
             "counts_": Tensor(("r",), "i"),
             "_sketch": _SELECTION,
         },
+        {**_WIDTH, "scale_": lambda model: model._sketch.scale},
         check=check_selection,
-        restore=restore_sampling,
     ),
-    _spec(
+    Spec(
         LaplacianScore,
-        {
-            **_FEATURES,
-            "scores_": Tensor(("d",), finite=False),
-            "_sketch": _SELECTION,
-        },
+        {**_FEATURES, "scores_": Tensor(("d",), finite=False), "_sketch": _SELECTION},
+        _WIDTH,
         check=check_selection,
-        restore=restore_selection,
     ),
-    _spec(
+    Spec(
         ApproximateSVD,
-        {
-            **_FEATURES,
-            "singular_values_": Tensor(("r",)),
-            "_sketch": _PROJECTION,
-        },
-        restore=restore_svd,
+        {**_FEATURES, "singular_values_": Tensor(("r",)), "_sketch": _PROJECTION},
+        {**_WIDTH, "components_": lambda model: model._sketch.matrix.T},
     ),
-    _spec(
+    Spec(
         SignProjection,
         {**_FEATURES, "_sketch": _SIGNS},
+        {**_WIDTH, "signs_": lambda model: model._sketch.bits},
         check=check_signs,
-        restore=restore_signs,
     ),
-    *(_spec(cls) for cls in (*KERNEL_CLASSES, *SELECTOR_CLASSES, *SEEDING_CLASSES)),
+    *(Spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
 ]
 
-REGISTRY = Registry(
-    {spec.cls.__name__: spec for spec in _SPECS},
-    {
-        record.cls.__name__: record
-        for record in (_PATH, _PROJECTION, _SELECTION, _SIGNS)
-    },
-)
+#: What is known of classes and of records, by the name that files use.
+SPECS = {spec.name: spec for spec in _SPECS}
+RECORDS = {record.name: record for record in (_PATH, _PROJECTION, _SELECTION, _SIGNS)}
+
+
+def find_spec(value: Any) -> Spec | None:
+    """Return what is known of an object's class; a subclass is another class."""
+    return next((spec for spec in _SPECS if spec.cls is type(value)), None)
+
+
+def find_record(value: Any) -> Record | None:
+    """Return what is known of a dataclass."""
+    return next((r for r in RECORDS.values() if r.cls is type(value)), None)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from sketchmeans.numerics.escape import one_line
+from sketchmeans.numerics.escape import escape_line
 
 #: Shapes of the points, and the same shapes in text: clusters beyond the number of
 #: colours differ in shape.
@@ -166,7 +166,7 @@ def draw_heat(
     one_sided: bool = False,
 ) -> None:
     """Draw a table of numbers in colours, with the numbers where they fit."""
-    columns = [shorten(one_line(name), _NAME_LENGTH) for name in columns]
+    columns = [shorten(escape_line(name), _NAME_LENGTH) for name in columns]
     ends = [theme.low, theme.middle, theme.high]
     if one_sided:
         ends = [theme.middle, theme.accent]

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from sketchmeans.cluster import NystromKMeans
 from sketchmeans.diagnostics import Certificate, ClusterSummary, RowMap
-from sketchmeans.numerics.escape import harmless, one_line
+from sketchmeans.numerics.escape import escape_control, escape_line
 from sketchmeans.report import pictures, words
 from sketchmeans.report.cards import make_cards, make_downloads
 from sketchmeans.report.drawing import DARK, LIGHT, shorten
@@ -198,13 +198,13 @@ def _list_versions() -> list[tuple[str, str]]:
 
 def _make_breakable(name: str) -> Markup:
     """Return a name that may be broken where its words end."""
-    return Markup("<wbr>").join(re.split(r"(?<=[_/.:-])", one_line(name)))
+    return Markup("<wbr>").join(re.split(r"(?<=[_/.:-])", escape_line(name)))
 
 
 def _make_visible(value: Any) -> Any:
     """Return text with control codes spelled out, and markup as it is."""
     is_text = type(value) is str and not value.startswith("data:")
-    return harmless(value) if is_text else value
+    return escape_control(value) if is_text else value
 
 
 def _shorten_line(text: str) -> str:

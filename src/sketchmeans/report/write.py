@@ -22,7 +22,7 @@ from sketchmeans.diagnostics import (
     row_map,
 )
 from sketchmeans.diagnostics.fitted import check_model, has_given_kernel
-from sketchmeans.numerics.atomic_file import check_can_write, whole_file
+from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
 from sketchmeans.report.page import Findings, render_page
 from sketchmeans.theory.results import Result, format_value
@@ -180,8 +180,8 @@ def write_report(
             command=command,
         )
     )
-    with whole_file(target) as file:
-        # A name may contain half of a surrogate pair, which no file can.
+    with open_atomic(target) as file:
+        # A name may hold half of a surrogate pair, which no file can.
         file.write(page.encode("utf-8", errors="replace"))
     return Report(os.fspath(target), summary, sampled, bound)
 

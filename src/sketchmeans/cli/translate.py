@@ -25,55 +25,49 @@ _VALUE = (
     rf"{_QUOTED}|\[(?:{_QUOTED}|[^\]'\"])*\]|\([^()]*\)|\w+\([^()]*\)|[\w.+-]*[\w+]"
 )
 _PARAMETER = re.compile(rf"\b({'|'.join(_OPTIONS)})=({_VALUE})?")
-#: The same, or an object by itself, which says nothing about options.
+#: The same, or an object alone, whose parameters are not options.
 _PARAMETER_OR_OBJECT = re.compile(rf"{_PARAMETER.pattern}|\b[A-Z]\w*\([^()]*\)")
-#: What to do about messages that know nothing of the command line.
+#: What to do about messages of scikit-learn.
 _ADVICE = {"X contains negative values.": "Try --scale none."}
-#: Names that are no words of English, without a value; not in quotes or in paths.
+#: Names without a value that are not English words; not in quotes or in paths.
 _WORDS = "|".join([*(name for name in _OPTIONS if "_" in name), *_CLASSES])
 _BARE = re.compile(rf"(?<!['\"\w/.-])({_WORDS})(?![\w='\"/(-]|\.\w)")
 
 
-def names_a_parameter(text: str) -> bool:
+def names_parameter(text: str) -> bool:
     """Say whether a message is about the value of a parameter: it starts with it."""
     return _PARAMETER.match(text) is not None
 
 
-def in_options(text: str) -> str:
+def translate_errors(text: str) -> str:
     """Return a message of the library in the words of the command line.
 
     Examples
     --------
-    >>> in_options("n_landmarks=900 should be <= n_samples=20; try missing='drop'.")
-    '--n-landmarks 900 should be <= n_samples=20; try --missing drop.'
-    >>> in_options("Leave it out with exclude=.")
-    'Leave it out with --exclude.'
-    >>> in_options("exclude=['a', 'b c'] leaves no column; image_shape=(28, 28)")
+    >>> translate_errors("n_landmarks=900 should be <= n_samples=20.")
+    '--n-landmarks 900 should be <= n_samples=20.'
+    >>> translate_errors("exclude=['a', 'b c'] leaves no column; image_shape=(28, 28)")
     "--exclude 'a,b c' leaves no column; --image-shape 28x28"
-    >>> in_options("max_memory allows 1 kB. Lower n_landmarks or raise max_memory.")
-    '--max-memory allows 1 kB. Lower --n-landmarks or raise --max-memory.'
+    >>> translate_errors("max_memory allows 1 kB. Lower n_landmarks or missing='drop'.")
+    '--max-memory allows 1 kB. Lower --n-landmarks or --missing drop.'
     """
 
-    def option(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0]
-        return f"{_OPTIONS[found[1]]} {_typed(found[2] or '')}".rstrip()
-
-    def bare(found: re.Match[str]) -> str:
-        return {**_OPTIONS, **_CLASSES}[found[0]]
+    def translate_bare(text: str) -> str:
+        return _BARE.sub(lambda found: (_OPTIONS | _CLASSES)[found[0]], text)
 
     if text in _ADVICE:
         return f"{text} {_ADVICE[text]}"
-    # In pieces, as what an option was given is not looked at again.
     pieces, end = [], 0
     for found in _PARAMETER_OR_OBJECT.finditer(text):
-        pieces += [_BARE.sub(bare, text[end : found.start()]), option(found)]
+        pieces.append(translate_bare(text[end : found.start()]))
+        option = found[1] and f"{_OPTIONS[found[1]]} {_as_typed(found[2] or '')}"
+        pieces.append(option.rstrip() if option else found[0])
         end = found.end()
-    return "".join([*pieces, _BARE.sub(bare, text[end:])])
+    return "".join([*pieces, translate_bare(text[end:])])
 
 
-def _typed(value: str) -> str:
-    """Return a value of Python's as it is typed in a shell."""
+def _as_typed(value: str) -> str:
+    """Return a Python value as it is typed in a shell."""
     if re.fullmatch(r"\w+\(.*\)", value, re.S):  # an object
         return value.partition("(")[0].lower()
     if value[:1] not in ("'", '"', "[", "("):
@@ -85,5 +79,4 @@ def _typed(value: str) -> str:
     if isinstance(parts, tuple):
         return "x".join(str(part) for part in parts)
     text = parts if isinstance(parts, str) else ",".join(str(part) for part in parts)
-    # In quotes where they tell where it ends.
     return text if re.fullmatch(r"\S+", text) else f"'{text}'"
