@@ -337,7 +337,7 @@ def test_a_small_file_is_read_once(tmp_path, monkeypatch, fitted):
     path = write_parquet(tmp_path, rows)
     with Workers(1) as workers:
         assert isinstance(as_rows(path, workers), SourceRows)
-        monkeypatch.setattr("sketchmeans.data.rows.HELD_BYTES", rows.nbytes)
+        monkeypatch.setattr("sketchmeans.data.rows.IN_MEMORY_BYTES", rows.nbytes)
         held = as_rows(path, workers)
         assert not isinstance(held, SourceRows)
         assert held.memory == rows.nbytes  # the plan has to know

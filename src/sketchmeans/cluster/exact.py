@@ -166,7 +166,7 @@ class KernelKMeans(KernelClusterer):
             start = read_start(self.init, len(rows), self.n_clusters)
             restarts = self._restarts(start)
             self._check_memory(rows, restarts)
-            rows = rows.held()
+            rows = rows.load()
             progress = Progress(self, self.verbose)
             with progress.step("kernel matrix"):
                 kernel = self._resolved_kernel(rows, kernel_rng)
@@ -240,7 +240,7 @@ class KernelKMeans(KernelClusterer):
         matrix = 0 if self.__sklearn_tags__().input_tags.pairwise else n * n
         distances = 4 * n * restarts * self.n_clusters * 8
         need = FIXED_NEED + matrix * rows.dtype.itemsize + distances
-        need += rows.memory + rows.held_memory
+        need += rows.memory + rows.load_memory
         if need > budget:
             raise MemoryError(
                 f"Exact kernel k-means on n={n:,} rows needs {format_bytes(need)} for "

@@ -200,7 +200,7 @@ class TableClusterer(
             progress.blocks("reading rows", n_blocks(source)) as on_block,
         ):
             budget = memory_budget(self.estimator.max_memory)
-            SourceRows(source, workers).check_room(budget)
+            SourceRows(source, workers).check_memory(budget)
             preparation, kept = learned(
                 source, self.scale, self.missing, workers, on_block
             )

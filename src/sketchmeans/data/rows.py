@@ -32,7 +32,7 @@ _BLOCK_BYTES = 6 * 2**20
 _MIN_HEIGHT, _MAX_HEIGHT = 64, 4096
 
 #: Files of up to so many bytes are read into memory: they are gone through many times.
-HELD_BYTES = 32 * 2**20
+IN_MEMORY_BYTES = 32 * 2**20
 
 #: Rows whose median is about where all rows are.
 _PROBED_ROWS = 31
@@ -68,7 +68,7 @@ def block_height(n_features: int, n_columns: int) -> int:
     return min(max(power, _MIN_HEIGHT), _MAX_HEIGHT)
 
 
-def spans(n_rows: int, height: int) -> list[tuple[int, int]]:
+def block_slices(n_rows: int, height: int) -> list[tuple[int, int]]:
     """Return the (start, stop) of every block."""
     return [(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
 
@@ -130,7 +130,7 @@ class Rows:
 
     #: Bytes that the rows take beside what the user holds, and more if they are `held`.
     memory = 0
-    held_memory = 0
+    load_memory = 0
     #: Share of a row's length by which its values may be off: none if they are stored.
     rounding = 0.0
     #: Whether blocks can be had in any order, at no cost.
@@ -172,7 +172,7 @@ class Rows:
             return 0
         return 0 if self.X.flags.c_contiguous else height * self.row_bytes
 
-    def held(self) -> Rows:
+    def load(self) -> Rows:
         """Return all rows where each can be had at any time: an array, or a map."""
         return self
 
@@ -250,7 +250,7 @@ class Rows:
         It may be run in another process, and returns what it finds.
         """
         return self.workers.map(
-            lambda span: function(self.block(*span)), spans(self.n_rows, height)
+            lambda span: function(self.block(*span)), block_slices(self.n_rows, height)
         )
 
     def map_some(
@@ -275,27 +275,27 @@ class Rows:
         part.rounding, part.dtype = self.rounding, self.dtype
         return part if weights is None else part.with_unit(self.weight_unit)
 
-    def settle(self, budget: int) -> None:
+    def persist(self, budget: int) -> None:
         """Get ready for many passes, in so many bytes."""
 
     def labels_of(self, labels: Any) -> Any:
         """Return an engine's labels in the form that users get."""
         return np.ascontiguousarray(labels)
 
-    def survey(self) -> Moments:
+    def moments(self) -> Moments:
         """Return the moments of the rows.
 
         One pass, in float64 and about a typical row: far from the origin the plain sum
         of squares would lose every digit, and so it would about an outlier.
         """
         if self._moments is None:
-            self._moments = self._survey()
+            self._moments = self._compute_moments()
             self.checked = True
         return self._moments
 
-    def _survey(self) -> Moments:
+    def _compute_moments(self) -> Moments:
         shift = self._typical()
-        return self._moments_of(self.survey_terms(shift), shift)
+        return self._moments_of(self.moment_sums(shift), shift)
 
     def _typical(self) -> Array:
         """Return the median of the first rows that count; zero for CSR rows."""
@@ -306,7 +306,7 @@ class Rows:
             few = np.flatnonzero(self.weights)[:_PROBED_ROWS]
         return np.asarray(np.median(self.take(few).astype(np.float64), axis=0))
 
-    def survey_terms(self, shift: Array, first: int = 0) -> TreeSum:
+    def moment_sums(self, shift: Array, first: int = 0) -> TreeSum:
         """Return sums of the rows and of their squared norms, about `shift`.
 
         The blocks are numbered from `first`.
@@ -320,7 +320,7 @@ class Rows:
                 total, squares = _dense_sums(block, weights, shift, self.workers)
             return np.append(total, squares)
 
-        edges = spans(self.n_rows, block_height(self.n_features, 0))
+        edges = block_slices(self.n_rows, block_height(self.n_features, 0))
         terms = TreeSum()
         for number, term in enumerate(self.workers.map(sums, edges), first):
             terms.add(number, term)
@@ -352,7 +352,7 @@ class SourceRows(Rows):
         self._stored_bytes = self.row_bytes
         if X.is_sparse:  # a value, its column, and the row's pointer
             self._stored_bytes = X.nnz * (self.stored_itemsize + 8) // len(X) + 8
-        self.held_memory = int(self.n_rows * self._stored_bytes)
+        self.load_memory = int(self.n_rows * self._stored_bytes)
         self._columns = _LastBlock()
 
     def thread_memory(self, height: int) -> int:
@@ -360,7 +360,7 @@ class SourceRows(Rows):
         copies = 1 if self.X.order == "C" else 2
         return int(copies * tallest * self._stored_bytes + self.X.thread_memory)
 
-    def check_room(self, budget: int) -> None:
+    def check_memory(self, budget: int) -> None:
         """Raise where reading alone takes more than a budget, before any row is read.
 
         Beside what the source states: a block, and a few numbers for each feature.
@@ -376,11 +376,11 @@ class SourceRows(Rows):
                 "smaller row groups or batches."
             )
 
-    def held(self) -> Rows:
+    def load(self) -> Rows:
         X = self.X.read(0, self.n_rows, None)
         self._check(X, 0)
         rows = Rows(X, self.workers, self.weights).with_unit(self.weight_unit)
-        rows.memory = self.held_memory
+        rows.memory = self.load_memory
         return rows
 
     def block(self, start: int, stop: int) -> Block:
@@ -465,8 +465,8 @@ def as_rows(
     if source is not None:
         read = SourceRows(source, workers, weights)
         if budget is not None:
-            read.check_room(budget)
-        return read.held() if read.held_memory <= HELD_BYTES else read
+            read.check_memory(budget)
+        return read.load() if read.load_memory <= IN_MEMORY_BYTES else read
     if sparse.issparse(X):
         X = sparse.csr_array(X)
     return Rows(X, workers, weights)

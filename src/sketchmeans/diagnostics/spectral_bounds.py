@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.engine.assign import Table
 from sketchmeans.engine.lloyd import Centers
 from sketchmeans.engine.spaces import given_matrix, landmark_matrix
@@ -126,7 +126,7 @@ def kernel_moments(
 def linear_moments(rows: Rows) -> Moments:
     """Return the moments of the rows themselves, exactly: plain k-means."""
     n, d = len(rows), rows.n_features
-    mean = rows.survey().mean
+    mean = rows.moments().mean
     if d <= n:
 
         def centred(span: tuple[int, int]) -> Array:
@@ -159,7 +159,7 @@ def _sums(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
         return F.T @ F, total
 
     second, first = np.zeros((width, width)), np.zeros(width)
-    edges = spans(len(rows), max(block_height(rows.n_features, width), 512))
+    edges = block_slices(len(rows), max(block_height(rows.n_features, width), 512))
     for product, total in rows.workers.map(part, edges):
         second += product
         first += total
@@ -208,8 +208,8 @@ def subsample_bounds(
 def _squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
     """Return a bound on ``‖φ(x) − φ(y)‖²`` over the rows that count."""
     if isinstance(kernel, Linear):  # distances are the same about any origin
-        mean = rows.survey().mean
-        edges = spans(len(rows), block_height(rows.n_features, 0))
+        mean = rows.moments().mean
+        edges = block_slices(len(rows), block_height(rows.n_features, 0))
         lengths = rows.workers.map(
             lambda span: squared_norms(toarray(rows.block(*span)) - mean), edges
         )
@@ -224,7 +224,7 @@ def _gram(
     """Return ``k(X, X)`` of a few rows, in this thread."""
     n, d = points.shape
     K = np.empty((n, n), dtype)
-    for start, stop in spans(n, min(block_height(d, n), _GRAM_COLUMNS)):
+    for start, stop in block_slices(n, min(block_height(d, n), _GRAM_COLUMNS)):
         # What is above the diagonal is known from below it.
         columns = kernel.against(points[start:stop], dtype, workers)
         K[start:, start:stop] = values = columns(points[start:])

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from sketchmeans.data.input import validated
 from sketchmeans.data.preparation import PreparedSource
-from sketchmeans.data.rows import Block, Rows, as_rows, spans
+from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.diagnostics.agreement import Agreement, agreement
 from sketchmeans.diagnostics.fitted import (
     Assigner,
@@ -245,7 +245,7 @@ def _passed(
     """Yield every block's span, nearest centres, and sums of features."""
     view = model._view(rows)
     assign = Assigner(model, view)
-    edges = spans(len(rows), assign.space.height)
+    edges = block_slices(len(rows), assign.space.height)
 
     def look(span: tuple[int, int]) -> tuple[Nearest, Any]:
         nearest = assign(view.block(*span), np.arange(*span))

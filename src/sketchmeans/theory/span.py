@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
-from sketchmeans.data.rows import Rows, block_height, spans
+from sketchmeans.data.rows import Rows, block_height, block_slices
 from sketchmeans.engine.spaces import LandmarkSpace
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import successive_draws
@@ -172,7 +172,7 @@ class LandmarkSpan:
         width = len(self.indices) + len(numbers)
         inner = np.zeros((own.shape[1], len(numbers)))
         products = np.zeros((_BATCHES, _BATCH_SIZE, _BATCH_SIZE))
-        edges = spans(len(rows), block_height(rows.n_features, width))
+        edges = block_slices(len(rows), block_height(rows.n_features, width))
         for part_inner, part_products in rows.workers.map(part, edges):
             inner += part_inner
             products += part_products

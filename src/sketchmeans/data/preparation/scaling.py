@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import block_height, spans
+from sketchmeans.data.rows import block_height, block_slices
 from sketchmeans.data.sources.base import Block, Source
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
@@ -154,7 +154,7 @@ def complete_rows(source: Source, workers: Workers) -> Array | None:
 
 
 def _spans(source: Source) -> list[Span]:
-    return spans(len(source), block_height(source.shape[1], 0))
+    return block_slices(len(source), block_height(source.shape[1], 0))
 
 
 def _surveyed(
