@@ -212,4 +212,5 @@ def stream_small_files(monkeypatch):
         import_module(f"sketchmeans.data.sources.{place}")
     for place in places:
         monkeypatch.setattr(f"sketchmeans.data.sources.{place}.BATCH_BYTES", 20_000)
+    monkeypatch.setattr("sketchmeans.data.sources.csr.RUN_BYTES", 20_000)
     monkeypatch.setattr("sketchmeans.data.sources.text.PIECE_BYTES", 30_000)

@@ -23,7 +23,12 @@ from sketchmeans import (
     TableClusterer,
     open_rows,
 )
-from sketchmeans.data.preparation import PreparedSource, as_table, learned, scaling
+from sketchmeans.data.preparation import (
+    PreparedSource,
+    as_table,
+    fit_scaling,
+    scaling,
+)
 from sketchmeans.data.sources import Source, column_types
 from sketchmeans.diagnostics import certificate, cluster_summary
 from sketchmeans.numerics.parallel import Workers
@@ -112,7 +117,7 @@ def test_many_blocks_give_the_moments_of_all_rows():
     source = as_table(X).open(None)
     ticks = []
     with Workers(2) as workers:
-        found, kept = learned(
+        found, kept = fit_scaling(
             source, "standard", "error", workers, lambda: ticks.append(1)
         )
     assert kept is None
@@ -257,7 +262,7 @@ class Counted(Source):
 
     def read(self, start, stop, out=None):
         self.tallest = max(self.tallest, stop - start)
-        out = self._block(stop - start) if out is None else out
+        out = self._new_block(stop - start) if out is None else out
         out[...] = self.X[start:stop]
         return out
 
@@ -308,7 +313,7 @@ def test_columns_are_found_by_name_in_any_order():
         found.predict(frame[["age", "name"]])
     with pytest.raises(ValueError, match="has no column names"):
         found.predict(frame[FEATURES].to_numpy())
-    with pytest.raises(ValueError, match="no numbers: age"):
+    with pytest.raises(ValueError, match="not hold numbers: age"):
         found.predict(frame.assign(age="old"))
 
 
@@ -333,7 +338,9 @@ def test_new_rows_with_gaps():
     filling = model(missing="mean").fit(frame)
     means = gaps.fillna(frame[FEATURES].mean())
     assert_array_equal(filling.predict(gaps), filling.predict(means))
-    with pytest.raises(ValueError, match="no value in row 3, column 'income', and the"):
+    with pytest.raises(
+        ValueError, match=r"no value \(NaN\) in row 3, column 'income', and the"
+    ):
         model().fit(frame).predict(gaps)
 
 
@@ -456,7 +463,7 @@ def test_callbacks_see_the_stages_of_both():
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"exclude": None}, r"columns that are no numbers: name \("),
+        ({"exclude": None}, r"columns that do not hold numbers: name \("),
         ({"exclude": [], "label_column": None}, r"name \(.*\), group \(.*exclude"),
         ({"columns": ["age", "height"]}, "no column 'height'; its columns are 'name'"),
         ({"exclude": ["a", "b"]}, "no columns 'a', 'b'"),
@@ -489,7 +496,7 @@ def test_wrong_tables(tmp_path):
         model().fit(frame.assign(age=np.where(np.arange(N) % 2, 1e200, -1e200)))
     with pytest.raises(ValueError, match=r"more than one column \['age'\]"):
         model().fit(pd.concat([frame, frame[["age"]]], axis=1))
-    with pytest.raises(ValueError, match="estimator='x' should be a KernelKMeans"):
+    with pytest.raises(ValueError, match="estimator='x' should be a clusterer"):
         TableClusterer("x").fit(frame)
     with pytest.raises(ValueError, match="kernel='precomputed' should be another"):
         TableClusterer(NystromKMeans(2, kernel="precomputed")).fit(frame)
@@ -505,5 +512,7 @@ def test_wrong_tables(tmp_path):
     text = io.StringIO()
     text.write("a,b\n" + "1.5,2.5\n" * 200_000 + "1.5,word\n")
     path.write_text(text.getvalue())
-    with pytest.raises(ValueError, match="row 200000, column 'b': 'word' is no number"):
+    with pytest.raises(
+        ValueError, match="row 200000, column 'b': 'word' is not a number"
+    ):
         TableClusterer(nystrom()).fit(path)

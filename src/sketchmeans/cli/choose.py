@@ -45,7 +45,7 @@ def run(
             **choice,
         )
         with stages(screen) as shown:
-            rows = shown.watch(model).learn(table).prepare(table)
+            rows = shown.watch(model).fit_preparation(table).prepare(table)
         model.set_callbacks()
         if len(counts) > 1 or (has_width and len(gammas) != 1):
             counts = _possible(screen, rows, counts)

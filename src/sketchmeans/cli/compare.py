@@ -32,7 +32,7 @@ def run(
     with readable(data, screen, reading) as table, screen.warnings():
         tables = table_clusterer(models[PLAIN], table, **choice)
         with stages(screen) as shown:
-            rows = shown.watch(tables).learn(table).prepare(table)
+            rows = shown.watch(tables).fit_preparation(table).prepare(table)
             classes = None
             if choice["label_column"] is not None:
                 classes = tables.label_values(table)

@@ -181,12 +181,12 @@ def model_and_rows(model: Any, table: Table, screen: Screen) -> tuple[Any, Any]:
 
 def rows_by_name(model: Any, table: Table) -> Any:
     """Return the rows of a table, with the columns that an estimator was fitted to."""
-    from sketchmeans.data.preparation import known_columns
+    from sketchmeans.data.preparation import match_columns
 
     names = getattr(model, "feature_names_in_", None)
     if names is None or table.types is None:
         return table.open(None)
-    return table.open(known_columns(table, list(names)))
+    return table.open(match_columns(table, list(names)))
 
 
 def loaded(path: str) -> Any:

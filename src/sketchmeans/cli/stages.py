@@ -128,8 +128,8 @@ class WatchedTable(Table):
     def values(self, column: Column) -> Array:
         return self._table.values(column)
 
-    def like(self, zero_based: bool, n_features: int) -> Table:
-        alike = self._table.like(zero_based, n_features)
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
+        alike = self._table.like_fit(zero_based, n_features)
         return WatchedTable(alike, self._stage, self._n_passes)
 
 
@@ -153,11 +153,9 @@ class _WatchedSource(Source):
     def locate(self, row: int) -> tuple[str, int]:
         return self._inner.locate(row)
 
-    def widened(self, n_features: int) -> Source:
-        return _WatchedSource(self._inner.widened(n_features), self._stage)
-
-    def like(self, zero_based: bool) -> Source:
-        return _WatchedSource(self._inner.like(zero_based), self._stage)
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Source:
+        alike = self._inner.like_fit(zero_based, n_features)
+        return _WatchedSource(alike, self._stage)
 
     def release(self) -> None:
         self._inner.release()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from inspect import signature
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import (
@@ -13,33 +12,53 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
     clone,
+    is_clusterer,
 )
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sketchmeans.cluster.base import Clusterer, FitOnly
 from sketchmeans.cluster.resume import check_checkpoint
+from sketchmeans.data.input import check_weights
 from sketchmeans.data.preparation import (
     Column,
     Preparation,
     PreparedSource,
     as_table,
-    chosen_columns,
-    complete_rows,
-    known_columns,
-    learned,
+    choose_columns,
+    find_complete_rows,
+    fit_scaling,
+    match_columns,
 )
 from sketchmeans.data.preparation.scaling import n_blocks
-from sketchmeans.data.rows import SourceRows
+from sketchmeans.data.source_rows import SourceRows
 from sketchmeans.data.sources import Source
 from sketchmeans.engine.progress import Progress
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.memory import memory_budget
+from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import all_or_nothing, check_option
 
 #: The label of a row that was left out.
 NO_CLUSTER = -1
+
+
+def _if_estimator_has(method: str) -> Callable[[Any], Any]:
+    """Return the decorator of a method that the clusterer within must have, too."""
+
+    def check(self: TableClusterer) -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), method)
+        return True
+
+    return available_if(check)
+
+
+def _of_estimator(name: str, doc: str) -> Any:
+    """Return a property that is a fitted attribute of the clusterer within."""
+    return property(lambda self: getattr(self.estimator_, name), doc=doc)
 
 
 class TableClusterer(
@@ -59,8 +78,9 @@ class TableClusterer(
 
     Parameters
     ----------
-    estimator : NystromKMeans, KernelKMeans or SketchedKMeans
-        It is cloned, and fitted to the prepared rows.
+    estimator : clusterer
+        It is cloned, and fitted to the prepared rows.  One of this package reads them
+        block by block; any other gets them as an array in memory.
     columns : list of str or int, optional
         Columns to cluster by; numbers where columns have no names.  Default is all.
     exclude : list of str or int, optional
@@ -77,9 +97,9 @@ class TableClusterer(
 
         A constant column is divided by 1.
     missing : {"error", "drop", "mean"}, default="error"
-        What to do with NaN and with what is not there: raise, leave out the row, or
-        fill in the mean of the column.  A row that is left out has the label −1, so
-        that labels are in line with the rows of the table.
+        What to do with missing values (NaN, null): raise, leave out the row, or fill in
+        the mean of the column.  A row that is left out has the label −1, so that labels
+        are in line with the rows of the table.
 
     Attributes
     ----------
@@ -102,7 +122,7 @@ class TableClusterer(
     exemplars_ : ndarray of shape (k, d)
         These rows, in the units of the table.
     cost_, inertia_, cluster_sizes_, n_iter_, converged_
-        As in `estimator_`.
+        As in `estimator_`, like the exemplars only if that has them.
     n_features_in_, feature_names_in_
         Number and names of `columns_`.
     zero_based_ : bool
@@ -125,11 +145,19 @@ class TableClusterer(
     (True, -1)
     """
 
+    #: A path is of one fit, and not metadata that a search could pass on.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"checkpoint": UNUSED}
+
     labels_: Any = FitOnly()
+    cost_ = _of_estimator("cost_", "Mean squared distance of the rows that are kept.")
+    inertia_ = _of_estimator("inertia_", "Sum of squared distances of these rows.")
+    cluster_sizes_ = _of_estimator("cluster_sizes_", "Number of rows by cluster.")
+    n_iter_ = _of_estimator("n_iter_", "Number of passes over all rows.")
+    converged_ = _of_estimator("converged_", "Whether the passes met `tol`.")
 
     def __init__(
         self,
-        estimator: Clusterer,
+        estimator: Any,
         *,
         columns: Sequence[Column] | None = None,
         exclude: Sequence[Column] | None = None,
@@ -146,34 +174,48 @@ class TableClusterer(
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: None = None, *, checkpoint: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+    ) -> Self:
         """Learn how to prepare the table, and cluster its rows.
 
         Parameters
         ----------
         X : DataFrame, array-like, sparse matrix, path or `Source`
         y : ignored
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 3 counts as three rows, in the scale as in the clusters.
+            For an estimator that takes weights.
         checkpoint : str, PathLike or Checkpoint, optional
             As in `NystromKMeans.fit`; for an estimator that has it.
         """
-        self._check_params(checkpoint)
+        self._check_params(sample_weight, checkpoint)
         estimator = clone(self.estimator)
         progress = Progress(self)
-        prepared, kept = self._learned(X, progress)
+        prepared, kept, weights = self._fit_preparation(X, sample_weight, progress)
         extra = {} if checkpoint is None else {"checkpoint": checkpoint}
+        if weights is not None:
+            extra["sample_weight"] = weights if kept is None else weights[kept]
         with progress.within("clustering", estimator):
-            estimator.fit(prepared, **extra)
+            estimator.fit(self._rows_for(estimator, prepared), **extra)
         progress.finish()
         self.estimator_ = estimator
         n_rows = len(prepared) + self.n_dropped_
         self.labels_ = _spread(estimator.labels_, kept, n_rows, NO_CLUSTER)
-        numbers = estimator.exemplar_indices_
-        self.exemplar_indices_ = numbers if kept is None else kept[numbers]
+        self.__dict__.pop("exemplar_indices_", None)
+        numbers = getattr(estimator, "exemplar_indices_", None)
+        if numbers is not None:
+            self.exemplar_indices_ = numbers if kept is None else kept[numbers]
         return self
 
     @all_or_nothing
     @with_callbacks
-    def learn(self, X: Any) -> Self:
+    def fit_preparation(self, X: Any) -> Self:
         """Learn how to prepare the table, without clustering it; then `prepare` works.
 
         Parameters
@@ -182,74 +224,105 @@ class TableClusterer(
         """
         self._check_params()
         progress = Progress(self)
-        self._learned(X, progress)
+        self._fit_preparation(X, None, progress)
         progress.finish()
         for name in ("estimator_", "labels_", "exemplar_indices_"):
             self.__dict__.pop(name, None)
         return self
 
-    def _learned(
-        self, X: Any, progress: Progress
-    ) -> tuple[PreparedSource, Array | None]:
-        """Store how to prepare a table; return its rows, and which are kept."""
+    def _fit_preparation(
+        self, X: Any, sample_weight: Any, progress: Progress
+    ) -> tuple[PreparedSource, Array | None, Array | None]:
+        """Set how to prepare a table; return its rows, which are kept, and weights."""
         table = as_table(X)
-        columns = chosen_columns(table, self.columns, self.exclude, self.label_column)
+        columns = choose_columns(table, self.columns, self.exclude, self.label_column)
         source = table.open(columns)
+        weights = check_weights(sample_weight, len(source))
         with (
-            Workers(self.estimator.n_jobs) as workers,
+            self._workers() as workers,
             progress.blocks("reading rows", n_blocks(source)) as on_block,
         ):
-            budget = memory_budget(self.estimator.max_memory)
-            SourceRows(source, workers).check_memory(budget)
-            preparation, kept = learned(
-                source, self.scale, self.missing, workers, on_block
+            SourceRows(source, workers).check_memory(self._budget())
+            preparation, kept = fit_scaling(
+                source, self.scale, self.missing, workers, on_block, weights
             )
-        self._store(columns, table.types is not None, preparation)
-        self.__dict__.pop("zero_based_", None)
-        if source.zero_based is not None:
-            self.zero_based_ = source.zero_based
         prepared = PreparedSource(source, preparation, kept)
-        self.n_dropped_ = len(source) - len(prepared)
-        return prepared, kept
-
-    def _check_params(self, checkpoint: Any = None) -> None:
-        if not isinstance(self.estimator, Clusterer):
-            raise ValueError(
-                f"estimator={self.estimator!r} should be a KernelKMeans, NystromKMeans "
-                "or SketchedKMeans."
-            )
-        check_option("scale", self.scale, ("standard", "robust", "none"))
-        check_option("missing", self.missing, ("error", "drop", "mean"))
-        if getattr(self.estimator, "kernel", None) == "precomputed":
-            raise ValueError(
-                "kernel='precomputed' should be another kernel for a table of features."
-            )
-        known = "checkpoint" in signature(self.estimator.fit).parameters
-        if checkpoint is not None and not known:
-            where = str(getattr(checkpoint, "path", checkpoint))
-            raise ValueError(
-                f"checkpoint={where!r} should be None: "
-                f"{type(self.estimator).__name__} has no checkpoints."
-            )
-        check_checkpoint(self.estimator, checkpoint)
-
-    def _store(
-        self, columns: list[Column], are_names: bool, preparation: Preparation
-    ) -> None:
+        for name in ("feature_names_in_", "zero_based_"):
+            self.__dict__.pop(name, None)
         self.columns_ = columns
         self.n_features_in_ = len(columns)
-        self.__dict__.pop("feature_names_in_", None)
-        if are_names:
+        if table.types is not None:
             self.feature_names_in_ = np.array(columns, dtype=object)
+        if source.zero_based is not None:
+            self.zero_based_ = source.zero_based
         self.center_, self.scale_ = preparation.center, preparation.scale
         self.fill_ = preparation.fill
         self.n_scale_rows_ = preparation.n_scale_rows
+        self.n_dropped_ = len(source) - len(prepared)
+        return prepared, kept, weights
 
-    def fit_predict(self, X: Any, y: None = None, *, checkpoint: Any = None) -> Array:
+    def _check_params(self, sample_weight: Any = None, checkpoint: Any = None) -> None:
+        estimator = self.estimator
+        if not (hasattr(estimator, "fit") and is_clusterer(estimator)):
+            raise ValueError(
+                f"estimator={estimator!r} should be a clusterer, such as NystromKMeans."
+            )
+        check_option("scale", self.scale, ("standard", "robust", "none"))
+        check_option("missing", self.missing, ("error", "drop", "mean"))
+        if "precomputed" in (
+            getattr(estimator, "kernel", None),
+            getattr(estimator, "metric", None),
+            getattr(estimator, "affinity", None),
+        ):
+            raise ValueError(
+                "kernel='precomputed' should be another kernel for a table of features."
+            )
+        name = type(estimator).__name__
+        if sample_weight is not None and not has_fit_parameter(
+            estimator, "sample_weight"
+        ):
+            raise ValueError(f"sample_weight should be None: {name} takes no weights.")
+        if checkpoint is not None and not has_fit_parameter(estimator, "checkpoint"):
+            where = str(getattr(checkpoint, "path", checkpoint))
+            raise ValueError(
+                f"checkpoint={where!r} should be None: {name} has no checkpoints."
+            )
+        check_checkpoint(estimator, checkpoint)
+
+    def _workers(self) -> Workers:
+        return Workers(getattr(self.estimator, "n_jobs", None))
+
+    def _budget(self) -> int:
+        return memory_budget(getattr(self.estimator, "max_memory", None))
+
+    def _rows_for(self, estimator: Any, prepared: PreparedSource) -> Any:
+        """Return prepared rows in a form that an estimator takes."""
+        if isinstance(estimator, Clusterer):
+            return prepared
+        need = SourceRows(prepared, Workers(1)).load_memory
+        if need > self._budget():
+            raise MemoryError(
+                f"{type(estimator).__name__} takes rows in memory, and those of "
+                f"{prepared.path} take {format_bytes(need)}; NystromKMeans reads them "
+                "block by block."
+            )
+        return prepared.read(0, len(prepared))
+
+    def fit_predict(
+        self,
+        X: Any,
+        y: None = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+    ) -> Array:
         """Fit, and return ``labels_``."""
-        labels: Array = self.fit(X, checkpoint=checkpoint).labels_
+        labels: Array = self.fit(
+            X, sample_weight=sample_weight, checkpoint=checkpoint
+        ).labels_
         return labels
 
+    @_if_estimator_has("predict")
     def predict(self, X: Any) -> Array:
         """Return the cluster of each row; −1 for a row that is left out.
 
@@ -259,28 +332,49 @@ class TableClusterer(
             With the columns of the fit, in any order, and maybe others.
         """
         check_is_fitted(self, "estimator_")
-        prepared, kept, n_rows = self._prepared(X)
-        labels = (
-            self.estimator_.predict(prepared) if len(prepared) else np.empty(0, int)
-        )
+        prepared, kept, n_rows = self._prepare(X)
+        if not len(prepared):
+            return np.full(n_rows, NO_CLUSTER)
+        labels = self.estimator_.predict(self._rows_for(self.estimator_, prepared))
         return _spread(labels, kept, n_rows, NO_CLUSTER)
 
     def transform(self, X: Any) -> Array:
         """Return the distance of each row to each centre; NaN if it is left out."""
         check_is_fitted(self, "estimator_")
-        prepared, kept, n_rows = self._prepared(X)
-        distances = self.estimator_.transform(self._some(prepared))
-        return _spread(distances, kept, n_rows, np.nan)
+        prepared, kept, n_rows = self._prepare(X)
+        rows = self._rows_for(self.estimator_, self._check_some(prepared))
+        return _spread(self.estimator_.transform(rows), kept, n_rows, np.nan)
 
-    def cost(self, X: Any) -> float:
+    def inverse_transform(self, X: Any) -> Array:
+        """Return prepared rows in the units of the table.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows as `estimator_` sees them: of `prepare`, or centres of clusters.
+        """
+        dense = X.toarray() if hasattr(X, "toarray") else X
+        return np.asarray(self._preparation().inverse_transform(dense))
+
+    @_if_estimator_has("cost")
+    def cost(self, X: Any, sample_weight: Any = None) -> float:
         """Return the mean squared distance of the rows that are kept, as `cost_`."""
-        check_is_fitted(self, "estimator_")
-        return float(self.estimator_.cost(self.prepare(X)))
+        return self._evaluate("cost", X, sample_weight)
 
-    def score(self, X: Any, y: None = None) -> float:
+    @_if_estimator_has("score")
+    def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of the rows that are kept."""
+        return self._evaluate("score", X, sample_weight)
+
+    def _evaluate(self, method: str, X: Any, sample_weight: Any) -> float:
         check_is_fitted(self, "estimator_")
-        return float(self.estimator_.score(self.prepare(X)))
+        prepared, kept, n_rows = self._prepare(X)
+        rows = self._rows_for(self.estimator_, self._check_some(prepared))
+        weights = check_weights(sample_weight, n_rows)
+        if weights is None:
+            return float(getattr(self.estimator_, method)(rows))
+        weights = weights if kept is None else weights[kept]
+        return float(getattr(self.estimator_, method)(rows, sample_weight=weights))
 
     def prepare(self, X: Any) -> Source:
         """Return the rows of a table as `estimator_` sees them.
@@ -288,7 +382,7 @@ class TableClusterer(
         For what takes a fitted estimator and its rows, such as
         ``certificate(model.estimator_, model.prepare(X))``.
         """
-        return self._some(self._prepared(X)[0])
+        return self._check_some(self._prepare(X)[0])
 
     def label_values(self, X: Any) -> Array:
         """Return the known classes of the rows that are kept, from `label_column`."""
@@ -296,38 +390,39 @@ class TableClusterer(
         if self.label_column is None:
             raise ValueError("label_column=None should name the column of classes.")
         table = as_table(X)
-        known_columns(table, [*self.columns_])
+        kept = self._prepare(table)[1]
         values = table.values(self.label_column)
-        kept = self._prepared(X)[1]
         return values if kept is None else values[kept]
-
-    def in_units(self, rows: Any) -> Array:
-        """Return prepared rows in the units of the table."""
-        dense = rows.toarray() if hasattr(rows, "toarray") else rows
-        return np.asarray(self._preparation().in_units(dense))
 
     def _preparation(self) -> Preparation:
         check_is_fitted(self, "columns_")
         return Preparation(self.center_, self.scale_, self.fill_, self.n_scale_rows_)
 
-    def _prepared(self, X: Any) -> tuple[PreparedSource, Array | None, int]:
+    def _prepare(self, X: Any) -> tuple[PreparedSource, Array | None, int]:
         """Return the prepared rows, which are kept, and how many there were."""
         preparation = self._preparation()
         table = as_table(X)
         if hasattr(self, "zero_based_"):  # fitted to features that are numbered
             n_features = 1 + max(int(column) for column in self.columns_)
-            table = table.like(self.zero_based_, n_features)
-        source = table.open(known_columns(table, self.columns_))
+            table = table.like_fit(self.zero_based_, n_features)
+        elif table.types is None and self.columns_ == list(range(self.n_features_in_)):
+            width = len(table.columns)
+            if width != self.n_features_in_:
+                raise ValueError(
+                    f"X has {width} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
+                )
+        source = table.open(match_columns(table, self.columns_))
         kept = None
         if self.missing == "drop":
-            with Workers(self.estimator.n_jobs) as workers:
-                kept = complete_rows(source, workers)
+            with self._workers() as workers:
+                kept = find_complete_rows(source, workers)
         prepared = PreparedSource(
             source, preparation, kept, is_complete=self.missing != "error"
         )
         return prepared, kept, len(source)
 
-    def _some(self, prepared: PreparedSource) -> PreparedSource:
+    def _check_some(self, prepared: PreparedSource) -> PreparedSource:
         if not len(prepared):
             raise ValueError(
                 f"{prepared.path} has a missing value in every row: missing='drop' "
@@ -337,44 +432,20 @@ class TableClusterer(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        is_plain = self.missing == "error" and self.scale != "robust"
+        takes_sparse = get_tags(self.estimator).input_tags.sparse
+        tags.input_tags.sparse = is_plain and takes_sparse
         tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.cluster_sizes_)
+        return len(self.estimator_.get_feature_names_out())
 
     @property
     def exemplars_(self) -> Array:
         """The row of each cluster that is nearest to its centre, in its units."""
-        return self.in_units(self.estimator_.exemplars_)
-
-    @property
-    def cost_(self) -> float:
-        """The mean squared distance, in feature space, of the rows that are kept."""
-        return float(self.estimator_.cost_)
-
-    @property
-    def inertia_(self) -> float:
-        """The sum of squared distances of the rows that are kept."""
-        return float(self.estimator_.inertia_)
-
-    @property
-    def cluster_sizes_(self) -> Array:
-        """The number of rows of each cluster."""
-        sizes: Array = self.estimator_.cluster_sizes_
-        return sizes
-
-    @property
-    def n_iter_(self) -> int:
-        """The number of passes over all rows."""
-        return int(self.estimator_.n_iter_)
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the passes met `tol`."""
-        return bool(self.estimator_.converged_)
+        return self.inverse_transform(self.estimator_.exemplars_)
 
 
 def _spread(found: Array, kept: Array | None, n_rows: int, other: Any) -> Array:

@@ -167,11 +167,11 @@ class ClusterSummary(Report):
         return replace(
             self,
             exemplar_indices=np.where(self.exemplar_indices < 0, -1, numbers),
-            exemplars=prepared.in_units(self.exemplars),
+            exemplars=prepared.inverse_transform(self.exemplars),
             features=Features(
-                prepared.in_units(features.mean),
+                prepared.inverse_transform(features.mean),
                 features.deviation * prepared.scale,
-                prepared.in_units(features.cluster_means),
+                prepared.inverse_transform(features.cluster_means),
             ),
         )
 

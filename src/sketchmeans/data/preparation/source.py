@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
@@ -62,15 +60,15 @@ class PreparedSource(Source):
         self._scale = preparation.scale.astype(self.dtype)
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        raw = self._raw(start, stop)
+        raw = self._read_raw(start, stop)
         if not self._is_complete:
             check_values(self._inner, raw, start, "error", IN_NEW_ROWS)
-        return self._prepared(raw, out)
+        return self._prepare(raw, out)
 
     def take(self, indices: Array) -> Block:
-        return self._prepared(self._inner.take(self.numbers(indices)), None)
+        return self._prepare(self._inner.take(self.numbers(indices)), None)
 
-    def _raw(self, start: int, stop: int) -> Block:
+    def _read_raw(self, start: int, stop: int) -> Block:
         if self._kept is None:
             return self._inner.read(start, stop)
         if start == stop:
@@ -81,12 +79,12 @@ class PreparedSource(Source):
             return self._inner.take(numbers)
         return self._inner.read(first, last)[numbers - first]
 
-    def _prepared(self, raw: Block, out: Array | None) -> Block:
+    def _prepare(self, raw: Block, out: Array | None) -> Block:
         if self.is_sparse:
             scaled = sparse.csr_array(raw, dtype=self.dtype, copy=True)
             scaled.data /= self._scale[scaled.indices]
             return scaled
-        out = self._block(len(raw)) if out is None else out
+        out = self._new_block(len(raw)) if out is None else out
         if self._fill is not None:
             gaps = np.isnan(raw)
             if gaps.any():
@@ -107,9 +105,3 @@ class PreparedSource(Source):
 
     def release(self) -> None:
         self._inner.release()
-
-    def shell(self) -> Any:
-        try:
-            return super().shell()
-        except ImportError:  # names without pyarrow: of a frame in memory
-            return np.empty((0, self.shape[1]))
