@@ -35,7 +35,6 @@ from sketchmeans.data.preparation import (
 )
 from sketchmeans.data.preparation.scaling import n_blocks
 from sketchmeans.data.source_rows import SourceRows
-from sketchmeans.data.sources import Source
 from sketchmeans.engine.progress import Progress
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import format_bytes, memory_budget
@@ -70,11 +69,10 @@ class TableClusterer(
 ):
     """Cluster a table as it comes: with names, units, gaps and columns to leave out.
 
-    What is chosen and learned in `fit` (columns, centre, scale, the values that fill
-    gaps) is applied by `predict` to new tables, whose columns are found by name, in
-    any order; others are ignored.  Tables are streamed: rows are scaled block by block
-    as they are read, so files may be larger than memory.  A fit passes over the rows
-    once more than that of `estimator`.
+    `predict` prepares new tables as `fit` did (columns, centre, scale, what fills
+    gaps); it finds columns by name, in any order, and ignores others.  Rows are scaled
+    block by block as they are read, so files may be larger than memory.  A fit passes
+    over the rows once more than that of `estimator`.
 
     Parameters
     ----------
@@ -108,23 +106,19 @@ class TableClusterer(
     labels_ : ndarray of shape (n,)
         Cluster of each row of the table; −1 for a row that was left out.
     columns_ : list of str or int
-        The columns that were clustered by.
+        The columns that were clustered by; `n_features_in_` is their number, and
+        `feature_names_in_` has their names.
     center_, scale_ : ndarray of shape (d,)
         A value x was turned into ``(x − center_) / scale_``.
     fill_ : ndarray of shape (d,) or None
         What takes the place of missing values.
-    n_scale_rows_ : int
-        Rows from which the scale was learned.
-    n_dropped_ : int
-        Rows that were left out.
-    exemplar_indices_ : ndarray of shape (k,)
-        The row of the table that is nearest to the centre of each cluster.
-    exemplars_ : ndarray of shape (k, d)
-        These rows, in the units of the table.
+    n_scale_rows_, n_dropped_ : int
+        Rows from which the scale was learned, and rows that were left out.
+    exemplar_indices_, exemplars_ : ndarray of shape (k,) and (k, d)
+        The row of the table that is nearest to the centre of each cluster: its number
+        and its values, in the units of the table.
     cost_, inertia_, cluster_sizes_, n_iter_, converged_
         As in `estimator_`, like the exemplars only if that has them.
-    n_features_in_, feature_names_in_
-        Number and names of `columns_`.
     zero_based_ : bool
         Whether features were counted from 0, of a fit on svmlight files.
 
@@ -197,31 +191,24 @@ class TableClusterer(
         self._check_params(sample_weight, checkpoint)
         estimator = clone(self.estimator)
         progress = Progress(self)
-        prepared, kept, weights = self._fit_preparation(X, sample_weight, progress)
+        prepared, weights = self._fit_preparation(X, sample_weight, progress)
         extra = {} if checkpoint is None else {"checkpoint": checkpoint}
         if weights is not None:
-            extra["sample_weight"] = weights if kept is None else weights[kept]
+            extra["sample_weight"] = prepared.select(weights)
         with progress.within("clustering", estimator):
             estimator.fit(self._rows_for(estimator, prepared), **extra)
         progress.finish()
         self.estimator_ = estimator
-        n_rows = len(prepared) + self.n_dropped_
-        self.labels_ = _spread(estimator.labels_, kept, n_rows, NO_CLUSTER)
+        self.labels_ = prepared.spread(estimator.labels_, NO_CLUSTER)
         self.__dict__.pop("exemplar_indices_", None)
-        numbers = getattr(estimator, "exemplar_indices_", None)
-        if numbers is not None:
-            self.exemplar_indices_ = numbers if kept is None else kept[numbers]
+        if hasattr(estimator, "exemplar_indices_"):
+            self.exemplar_indices_ = prepared.numbers(estimator.exemplar_indices_)
         return self
 
     @all_or_nothing
     @with_callbacks
     def fit_preparation(self, X: Any) -> Self:
-        """Learn how to prepare the table, without clustering it; then `prepare` works.
-
-        Parameters
-        ----------
-        X : DataFrame, array-like, sparse matrix, path or `Source`
-        """
+        """Learn how to prepare the table for `prepare`, without clustering it."""
         self._check_params()
         progress = Progress(self)
         self._fit_preparation(X, None, progress)
@@ -232,8 +219,8 @@ class TableClusterer(
 
     def _fit_preparation(
         self, X: Any, sample_weight: Any, progress: Progress
-    ) -> tuple[PreparedSource, Array | None, Array | None]:
-        """Set how to prepare a table; return its rows, which are kept, and weights."""
+    ) -> tuple[PreparedSource, Array | None]:
+        """Set how to prepare a table; return its prepared rows, and weights of all."""
         table = as_table(X)
         columns = choose_columns(table, self.columns, self.exclude, self.label_column)
         source = table.open(columns)
@@ -259,7 +246,7 @@ class TableClusterer(
         self.fill_ = preparation.fill
         self.n_scale_rows_ = preparation.n_scale_rows
         self.n_dropped_ = len(source) - len(prepared)
-        return prepared, kept, weights
+        return prepared, weights
 
     def _check_params(self, sample_weight: Any = None, checkpoint: Any = None) -> None:
         estimator = self.estimator
@@ -269,24 +256,19 @@ class TableClusterer(
             )
         check_option("scale", self.scale, ("standard", "robust", "none"))
         check_option("missing", self.missing, ("error", "drop", "mean"))
-        if "precomputed" in (
-            getattr(estimator, "kernel", None),
-            getattr(estimator, "metric", None),
-            getattr(estimator, "affinity", None),
-        ):
-            raise ValueError(
-                "kernel='precomputed' should be another kernel for a table of features."
-            )
-        name = type(estimator).__name__
-        if sample_weight is not None and not has_fit_parameter(
-            estimator, "sample_weight"
-        ):
-            raise ValueError(f"sample_weight should be None: {name} takes no weights.")
-        if checkpoint is not None and not has_fit_parameter(estimator, "checkpoint"):
-            where = str(getattr(checkpoint, "path", checkpoint))
-            raise ValueError(
-                f"checkpoint={where!r} should be None: {name} has no checkpoints."
-            )
+        for name in ("kernel", "metric", "affinity"):
+            if str(getattr(estimator, name, None)) == "precomputed":
+                raise ValueError(
+                    f"{name}='precomputed' should be another {name} for a table of "
+                    "features."
+                )
+        given = {"sample_weight": sample_weight, "checkpoint": checkpoint}
+        for name, value in given.items():
+            if value is not None and not has_fit_parameter(estimator, name):
+                raise ValueError(
+                    f"{name} should be None: {type(estimator).__name__} does not take "
+                    "it."
+                )
         check_checkpoint(estimator, checkpoint)
 
     def _workers(self) -> Workers:
@@ -308,20 +290,6 @@ class TableClusterer(
             )
         return prepared.read(0, len(prepared))
 
-    def fit_predict(
-        self,
-        X: Any,
-        y: None = None,
-        sample_weight: Any = None,
-        *,
-        checkpoint: Any = None,
-    ) -> Array:
-        """Fit, and return ``labels_``."""
-        labels: Array = self.fit(
-            X, sample_weight=sample_weight, checkpoint=checkpoint
-        ).labels_
-        return labels
-
     @_if_estimator_has("predict")
     def predict(self, X: Any) -> Array:
         """Return the cluster of each row; −1 for a row that is left out.
@@ -332,18 +300,18 @@ class TableClusterer(
             With the columns of the fit, in any order, and maybe others.
         """
         check_is_fitted(self, "estimator_")
-        prepared, kept, n_rows = self._prepare(X)
-        if not len(prepared):
-            return np.full(n_rows, NO_CLUSTER)
-        labels = self.estimator_.predict(self._rows_for(self.estimator_, prepared))
-        return _spread(labels, kept, n_rows, NO_CLUSTER)
+        prepared = self._prepare(X)
+        labels = np.empty(0, int)
+        if len(prepared):
+            labels = self.estimator_.predict(self._rows_for(self.estimator_, prepared))
+        return prepared.spread(labels, NO_CLUSTER)
 
     def transform(self, X: Any) -> Array:
         """Return the distance of each row to each centre; NaN if it is left out."""
         check_is_fitted(self, "estimator_")
-        prepared, kept, n_rows = self._prepare(X)
-        rows = self._rows_for(self.estimator_, self._check_some(prepared))
-        return _spread(self.estimator_.transform(rows), kept, n_rows, np.nan)
+        prepared = self.prepare(X)
+        rows = self._rows_for(self.estimator_, prepared)
+        return prepared.spread(self.estimator_.transform(rows), np.nan)
 
     def inverse_transform(self, X: Any) -> Array:
         """Return prepared rows in the units of the table.
@@ -368,21 +336,26 @@ class TableClusterer(
 
     def _evaluate(self, method: str, X: Any, sample_weight: Any) -> float:
         check_is_fitted(self, "estimator_")
-        prepared, kept, n_rows = self._prepare(X)
-        rows = self._rows_for(self.estimator_, self._check_some(prepared))
-        weights = check_weights(sample_weight, n_rows)
-        if weights is None:
-            return float(getattr(self.estimator_, method)(rows))
-        weights = weights if kept is None else weights[kept]
-        return float(getattr(self.estimator_, method)(rows, sample_weight=weights))
+        prepared, given = self.prepare(X), {}
+        weights = check_weights(sample_weight, prepared.n_table_rows)
+        if weights is not None:
+            given["sample_weight"] = prepared.select(weights)
+        rows = self._rows_for(self.estimator_, prepared)
+        return float(getattr(self.estimator_, method)(rows, **given))
 
-    def prepare(self, X: Any) -> Source:
+    def prepare(self, X: Any) -> PreparedSource:
         """Return the rows of a table as `estimator_` sees them.
 
         For what takes a fitted estimator and its rows, such as
         ``certificate(model.estimator_, model.prepare(X))``.
         """
-        return self._check_some(self._prepare(X)[0])
+        prepared = self._prepare(X)
+        if not len(prepared):
+            raise ValueError(
+                f"{prepared.path} has a missing value in every row: missing='drop' "
+                "leaves none."
+            )
+        return prepared
 
     def label_values(self, X: Any) -> Array:
         """Return the known classes of the rows that are kept, from `label_column`."""
@@ -390,16 +363,14 @@ class TableClusterer(
         if self.label_column is None:
             raise ValueError("label_column=None should name the column of classes.")
         table = as_table(X)
-        kept = self._prepare(table)[1]
-        values = table.values(self.label_column)
-        return values if kept is None else values[kept]
+        return self._prepare(table).select(table.values(self.label_column))
 
     def _preparation(self) -> Preparation:
         check_is_fitted(self, "columns_")
         return Preparation(self.center_, self.scale_, self.fill_, self.n_scale_rows_)
 
-    def _prepare(self, X: Any) -> tuple[PreparedSource, Array | None, int]:
-        """Return the prepared rows, which are kept, and how many there were."""
+    def _prepare(self, X: Any) -> PreparedSource:
+        """Return the prepared rows of a table, of which none may be left."""
         preparation = self._preparation()
         table = as_table(X)
         if hasattr(self, "zero_based_"):  # fitted to features that are numbered
@@ -417,18 +388,9 @@ class TableClusterer(
         if self.missing == "drop":
             with self._workers() as workers:
                 kept = find_complete_rows(source, workers)
-        prepared = PreparedSource(
+        return PreparedSource(
             source, preparation, kept, is_complete=self.missing != "error"
         )
-        return prepared, kept, len(source)
-
-    def _check_some(self, prepared: PreparedSource) -> PreparedSource:
-        if not len(prepared):
-            raise ValueError(
-                f"{prepared.path} has a missing value in every row: missing='drop' "
-                "leaves none."
-            )
-        return prepared
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -446,12 +408,3 @@ class TableClusterer(
     def exemplars_(self) -> Array:
         """The row of each cluster that is nearest to its centre, in its units."""
         return self.inverse_transform(self.estimator_.exemplars_)
-
-
-def _spread(found: Array, kept: Array | None, n_rows: int, other: Any) -> Array:
-    """Return what was found for the rows that are kept, with others in between."""
-    if kept is None:
-        return found
-    spread = np.full((n_rows, *found.shape[1:]), other, dtype=found.dtype)
-    spread[kept] = found
-    return spread

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -96,9 +98,26 @@ class PreparedSource(Source):
         out /= self._scale
         return out
 
+    @property
+    def n_table_rows(self) -> int:
+        """Number of rows of the table, those that are left out included."""
+        return len(self._inner)
+
     def numbers(self, rows: Array) -> Array:
         """Return the numbers of rows in the table, of which some are left out."""
         return rows if self._kept is None else self._kept[rows]
+
+    def select(self, values: Array) -> Array:
+        """Return the values of the rows that are kept, given those of all rows."""
+        return values if self._kept is None else values[self._kept]
+
+    def spread(self, values: Array, other: Any) -> Array:
+        """Return values of all rows: `other` for those that are left out."""
+        if self._kept is None:
+            return values
+        spread = np.full((len(self._inner), *values.shape[1:]), other, values.dtype)
+        spread[self._kept] = values
+        return spread
 
     def locate(self, row: int) -> tuple[str, int]:
         return self._inner.locate(row if self._kept is None else int(self._kept[row]))

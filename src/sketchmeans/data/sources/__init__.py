@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchmeans.data.sources.base import Source, check_not_empty
+from sketchmeans.data.sources.base import ReadOptions, Source, check_not_empty
 from sketchmeans.data.sources.derived import ConcatenatedSource
 from sketchmeans.data.sources.files import FileState, find_files, suffix_of
 
@@ -30,7 +30,7 @@ FORMATS = {
     ".svm": ("svmlight", "SvmlightSource"),
     ".libsvm": ("svmlight", "SvmlightSource"),
 }
-#: What `open_rows` hands on to each of them.
+#: The options that mean something to each of them.
 _TABLE = ("columns", "label_column", "dtype")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "npy": (),
@@ -128,28 +128,19 @@ def open_rows(
     name = os.fspath(path)
     files = _find_files(name)
     module, function = FORMATS[suffix_of(files[0])]
-    options: dict[str, Any] = {
-        "columns": columns,
-        "label_column": label_column,
-        "dtype": dtype,
-        "header": header,
-        "zero_based": zero_based,
-    }
-    taken = {option: options.pop(option) for option in _OPTIONS[module]}
-    for option, value in options.items():
-        if value is not None:
+    options = ReadOptions(columns, label_column, dtype, missing, header, zero_based)
+    for option, reason in _UNUSED.items():
+        value = getattr(options, option)
+        if value is not None and option not in _OPTIONS[module]:
             raise ValueError(
                 f"{option}={value!r} should be None for {files[0]}: a "
-                f"{suffix_of(files[0])} file has {_UNUSED[option]}."
+                f"{suffix_of(files[0])} file has {reason}."
             )
     opener = _import(files[0], module, function)
-    if module == "svmlight":
-        kind = np.float64 if dtype is None else dtype
-        source: Source = opener(name, files, kind, zero_based)
+    if module == "svmlight":  # whose files share the numbering of their features
+        source: Source = opener(name, files, options)
     else:
-        if "columns" in taken:
-            taken["missing"] = missing
-        parts = [opener(file, **taken) for file in files]
+        parts = [opener(file, options) for file in files]
         source = parts[0] if len(parts) == 1 else ConcatenatedSource(name, parts)
     check_not_empty(source.path, source.shape)
     return source
@@ -176,8 +167,8 @@ def column_types(
     module, _ = FORMATS[suffix_of(file)]
     if "columns" not in _OPTIONS[module]:
         return None
-    given = {"header": header} if "header" in _OPTIONS[module] else {}
-    schema = _import(file, module, f"{module}_schema")(file, **given)
+    options = ReadOptions(header=header)
+    schema = _import(file, module, f"{module}_schema")(file, options)
     if schema is None:
         return None
     from sketchmeans.data.sources.tables import NUMBERS, index_columns

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc
 
-from sketchmeans.data.sources.base import RUN_BYTES, Source, runs
+from sketchmeans.data.sources.base import RUN_BYTES, ReadOptions, Source, runs
 from sketchmeans.data.sources.batches import Batches
 from sketchmeans.data.sources.files import FileState, OpenFile
 from sketchmeans.data.sources.tables import (
@@ -33,21 +32,13 @@ from sketchmeans.data.sources.tables import (
 from sketchmeans.numerics.linalg import Array
 
 
-def open_arrow(
-    path: str,
-    columns: Sequence[str] | None,
-    label_column: str | None,
-    dtype: npt.DTypeLike | None,
-    missing: str = "error",
-) -> Source:
+def open_arrow(path: str, options: ReadOptions) -> Source:
     """Return the rows of an Arrow file."""
     state = FileState.of(path)
-    schema = _open(state).schema
-    chosen = choose_columns(path, schema, columns, label_column, dtype, missing)
-    return ArrowSource(state, chosen)
+    return ArrowSource(state, choose_columns(path, _open(state).schema, options))
 
 
-def arrow_schema(path: str) -> Any:
+def arrow_schema(path: str, options: ReadOptions) -> Any:
     """Return the names and types of all columns."""
     return _open(FileState.of(path)).schema
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from sketchmeans.numerics.linalg import Array
@@ -104,6 +106,18 @@ class Source(ABC):
     def __repr__(self) -> str:
         n, d = self.shape
         return f"<{n:,} rows of {d:,} features, {self.dtype}, in {self.path}>"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is read: the parameters of `open_rows`."""
+
+    columns: Sequence[str] | None = None
+    label_column: str | None = None
+    dtype: npt.DTypeLike | None = None
+    missing: str = "error"
+    header: bool | None = None
+    zero_based: bool | None = None
 
 
 def check_not_empty(path: str, shape: tuple[int, ...]) -> None:

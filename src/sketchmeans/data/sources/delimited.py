@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from sketchmeans.data.sources.base import Source
+from sketchmeans.data.sources.base import ReadOptions, Source
 from sketchmeans.data.sources.batches import Batches
 from sketchmeans.data.sources.files import FileState
 from sketchmeans.data.sources.tables import (
@@ -34,29 +33,22 @@ from sketchmeans.data.sources.text import (
 from sketchmeans.numerics.linalg import Array
 
 
-def open_delimited(
-    path: str,
-    columns: Sequence[str] | None,
-    label_column: str | None,
-    dtype: npt.DTypeLike | None,
-    missing: str = "error",
-    header: bool | None = None,
-) -> Source:
+def open_delimited(path: str, options: ReadOptions) -> Source:
     """Return the rows of a text table.
 
     Every value is read as a float: a column of whole numbers may have a fraction
     further down.  A column of the words true and false is one of 1 and 0.
     """
     state = FileState.of(path)
-    found = read_header(state, header)
-    if not found.has_names and (columns is not None or label_column is not None):
+    found = read_header(state, options.header)
+    named = options.columns is not None or options.label_column is not None
+    if named and not found.has_names:
         raise ValueError(
             f"{path} starts with a row and not with names: there can be no columns= "
             "and no label_column=."
         )
-    kind = np.dtype(np.float64 if dtype is None else dtype)
-    schema = pa.schema([(name, NUMBER_TYPES[kind]) for name in found.names])
-    chosen = choose_columns(path, schema, columns, label_column, kind, missing)
+    schema = pa.schema([(name, pa.float64()) for name in found.names])
+    chosen = choose_columns(path, schema, options)
     flags: list[str] = []
     if len(set(found.names)) == len(found.names):  # names tell columns apart
         fields = _guess_types(state, found) or ()
@@ -68,13 +60,13 @@ def open_delimited(
     return source
 
 
-def delimited_schema(path: str, header: bool | None = None) -> Any:
+def delimited_schema(path: str, options: ReadOptions) -> Any:
     """Return the names of all columns and what the first rows say of their types.
 
     None where the file has no names.
     """
     state = FileState.of(path)
-    found = read_header(state, header)
+    found = read_header(state, options.header)
     if not found.has_names:
         return None
     fields = _guess_types(state, found)

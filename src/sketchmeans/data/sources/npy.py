@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy_format
 
-from sketchmeans.data.sources.base import RUN_BYTES, Source, runs
+from sketchmeans.data.sources.base import RUN_BYTES, ReadOptions, Source, runs
 from sketchmeans.data.sources.files import FileState, OpenFile
 from sketchmeans.numerics.linalg import Array
 
@@ -156,7 +156,7 @@ class NpySource(Source):
         self._array.release()
 
 
-def open_npy(path: str) -> Source:
+def open_npy(path: str, options: ReadOptions) -> Source:
     """Return the rows of a .npy file."""
     return NpySource(DiskArray(FileState.of(path)))
 

@@ -16,7 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.sources.base import RUN_BYTES, Source, check_not_empty
+from sketchmeans.data.sources.base import (
+    RUN_BYTES,
+    ReadOptions,
+    Source,
+    check_not_empty,
+)
 from sketchmeans.data.sources.batches import (
     BATCH_BYTES,
     BatchedSource,
@@ -37,7 +42,7 @@ _ERRORS = (
 )
 
 
-def open_npz(path: str) -> Source:
+def open_npz(path: str, options: ReadOptions) -> Source:
     """Return the rows of an archive.
 
     What was saved uncompressed is read where it lies.  Compressed values are unpacked

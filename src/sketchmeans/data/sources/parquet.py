@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sketchmeans.data.sources.base import Source
+from sketchmeans.data.sources.base import ReadOptions, Source
 from sketchmeans.data.sources.batches import BATCH_BYTES, StreamedBatches
 from sketchmeans.data.sources.files import FileState
 from sketchmeans.data.sources.tables import (
@@ -34,23 +33,15 @@ _MOST_BATCHES = 10**6
 _NEXT_INTEGER = 0x15
 
 
-def open_parquet(
-    path: str,
-    columns: Sequence[str] | None,
-    label_column: str | None,
-    dtype: npt.DTypeLike | None,
-    missing: str = "error",
-) -> Source:
+def open_parquet(path: str, options: ReadOptions) -> Source:
     """Return the rows of a Parquet file."""
     state = FileState.of(path)
     file = _open(state)
-    chosen = choose_columns(
-        path, file.schema_arrow, columns, label_column, dtype, missing
-    )
-    return ParquetSource(state, file.metadata, chosen)
+    columns = choose_columns(path, file.schema_arrow, options)
+    return ParquetSource(state, file.metadata, columns)
 
 
-def parquet_schema(path: str) -> Any:
+def parquet_schema(path: str, options: ReadOptions) -> Any:
     """Return the names and types of all columns."""
     return _open(FileState.of(path)).schema_arrow
 

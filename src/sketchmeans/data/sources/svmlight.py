@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from sketchmeans.data.sources.base import Block, Source
+from sketchmeans.data.sources.base import Block, ReadOptions, Source
 from sketchmeans.data.sources.batches import BatchedSource, Batches
 from sketchmeans.data.sources.files import FileState
 from sketchmeans.data.sources.text import PIECE_BYTES, Piece, last_line_end, split_text
@@ -33,10 +33,9 @@ class SvmlightSource(BatchedSource):
     #: The lines of a piece and what the parser makes of them.
     thread_memory = (1 + 2 * _EXPANSION) * PIECE_BYTES
 
-    def __init__(
-        self, path: str, files: list[str], dtype: npt.DTypeLike, zero_based: bool | None
-    ) -> None:
-        self.path, self.dtype = path, np.dtype(dtype)
+    def __init__(self, path: str, files: list[str], options: ReadOptions) -> None:
+        dtype, zero_based = options.dtype, options.zero_based
+        self.path, self.dtype = path, np.dtype(np.float64 if dtype is None else dtype)
         self._pieces: list[Piece] = []
         lowest, highest, self._largest = 1, 0, 0
         for file in files:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sketchmeans.data.sources.base import ReadOptions
 from sketchmeans.data.sources.batches import Batch, BatchedSource, Selection
 from sketchmeans.numerics.linalg import Array
 
@@ -110,19 +109,12 @@ def _to_matrix(batch: Any, dtype: np.dtype[Any]) -> Array:
     return matrix.view(dtype)
 
 
-def choose_columns(
-    path: str,
-    schema: Any,
-    columns: Sequence[str] | None,
-    label_column: str | None,
-    dtype: npt.DTypeLike | None,
-    missing: str = "error",
-) -> Columns:
+def choose_columns(path: str, schema: Any, options: ReadOptions) -> Columns:
     """Return the columns that a user asked for, if they are there and are numbers.
 
     Default is all but the label column, and an index that pandas wrote.
     """
-    known = schema.names
+    known, columns, label_column = schema.names, options.columns, options.label_column
     if columns is None:
         aside = {label_column, *index_columns(schema)}
         columns = [name for name in known if name not in aside]
@@ -146,8 +138,8 @@ def choose_columns(
                 "with label_column=."
             )
     types = [NUMBERS[schema.field(name).type] for name in columns]
-    common = np.result_type(*types) if dtype is None else np.dtype(dtype)
-    keeps_missing = missing == "nan"
+    dtype = np.result_type(*types) if options.dtype is None else options.dtype
+    common, keeps_missing = np.dtype(dtype), options.missing == "nan"
     if keeps_missing and common.kind != "f":  # no integer is NaN
         common = np.result_type(common, np.float32)
     return Columns(tuple(columns), common, label_column, keeps_missing)
