@@ -12,6 +12,7 @@ from sketchmeans.cli.screen import Screen
 from sketchmeans.data.preparation import Column, Table
 from sketchmeans.data.sources import Source
 from sketchmeans.data.sources.base import Block
+from sketchmeans.data.sources.derived import WrappedSource
 from sketchmeans.numerics.linalg import Array
 
 
@@ -133,29 +134,19 @@ class WatchedTable(Table):
         return WatchedTable(alike, self._stage, self._n_passes)
 
 
-class _WatchedSource(Source):
+class _WatchedSource(WrappedSource):
     def __init__(self, inner: Source, stage: Stage | Stages) -> None:
-        self._inner, self._stage = inner, stage
-        self.path, self.shape, self.dtype = inner.path, inner.shape, inner.dtype
-        self.feature_names, self.order = inner.feature_names, inner.order
-        self.is_sparse, self.nnz = inner.is_sparse, inner.nnz
-        self.memory, self.thread_memory = inner.memory, inner.thread_memory
-        self.zero_based = inner.zero_based
+        super().__init__(inner)
+        self._stage, self.order = stage, inner.order
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        block = self._inner.read(start, stop, out)
+        block = self.inner.read(start, stop, out)
         self._stage.advance(stop - start)
         return block
 
     def take(self, indices: Array) -> Block:
-        return self._inner.take(indices)
-
-    def locate(self, row: int) -> tuple[str, int]:
-        return self._inner.locate(row)
+        return self.inner.take(indices)
 
     def like_fit(self, zero_based: bool | None, n_features: int) -> Source:
-        alike = self._inner.like_fit(zero_based, n_features)
+        alike = self.inner.like_fit(zero_based, n_features)
         return _WatchedSource(alike, self._stage)
-
-    def release(self) -> None:
-        self._inner.release()

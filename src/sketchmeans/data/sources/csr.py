@@ -107,10 +107,22 @@ def _read_layout(archive: Archive) -> _Layout:
     )
 
 
-def _split_rows(
-    archive: Archive, layout: _Layout, batch_bytes: int
-) -> tuple[list[int], list[int]]:
-    """Return where batches start and the last one ends: rows, and stored values.
+@dataclass(frozen=True)
+class _Edges:
+    """Where batches start and the last one ends: rows, and stored values."""
+
+    rows: list[int]
+    entries: list[int]
+
+    def size(self, layout: _Layout) -> int:
+        """Return the bytes of the largest batch, or a bit more."""
+        entries, rows = np.diff(self.entries), np.diff(self.rows)
+        n_bytes = layout.entry_bytes * entries.max(initial=0) + 8 * rows.max(initial=0)
+        return int(n_bytes)
+
+
+def _split_rows(archive: Archive, layout: _Layout, batch_bytes: int) -> _Edges:
+    """Return the edges of batches.
 
     All row pointers are checked: they start at 0, never fall, and end at the last
     value.
@@ -143,7 +155,7 @@ def _split_rows(
     if rows[-1] < row:
         rows.append(row)
         entries.append(layout.nnz)
-    return rows, entries
+    return _Edges(rows, entries)
 
 
 def _wrong_pointers(layout: _Layout, what: str) -> ValueError:
@@ -162,30 +174,19 @@ class CsrSource(BatchedSource):
         self.path, self.shape, self.dtype = layout.path, layout.shape, layout.dtype
         self.nnz = layout.nnz
         is_packed = any(archive.is_packed(name) for name in _VALUES)
-        rows, entries = _split_rows(
-            archive, layout, BATCH_BYTES if is_packed else RUN_BYTES
-        )
-        size = layout.entry_bytes * int(np.diff(entries).max(initial=0))
-        size += 8 * int(np.diff(rows).max(initial=0))
+        n_bytes = BATCH_BYTES if is_packed else RUN_BYTES
+        edges = _split_rows(archive, layout, n_bytes)
         kind = _PackedBatches if is_packed else _PlacedBatches
-        self.batches = kind(archive, layout, rows, entries, size)
-        self.memory = self.batches.memory
-        self.thread_memory = size
+        self.batches = kind(archive, layout, edges)
+        self.memory, self.thread_memory = self.batches.memory, edges.size(layout)
 
 
 class _PlacedBatches(Batches):
     """Batches of an uncompressed matrix."""
 
-    def __init__(
-        self,
-        archive: Archive,
-        layout: _Layout,
-        rows: list[int],
-        entries: list[int],
-        size: int,
-    ) -> None:
-        super().__init__(rows, size)
-        self._layout, self._entries = layout, entries
+    def __init__(self, archive: Archive, layout: _Layout, edges: _Edges) -> None:
+        super().__init__(edges.rows, edges.size(layout))
+        self._layout, self._entries = layout, edges.entries
         self._parts = [archive.disk_array(name) for name in _VALUES]
 
     def load(self, number: int) -> Block:
@@ -206,16 +207,9 @@ class _PlacedBatches(Batches):
 class _PackedBatches(StreamedBatches):
     """Batches of a compressed matrix."""
 
-    def __init__(
-        self,
-        archive: Archive,
-        layout: _Layout,
-        rows: list[int],
-        entries: list[int],
-        size: int,
-    ) -> None:
-        super().__init__(rows, size, layout.path)
-        self._archive, self._layout, self._entries = archive, layout, entries
+    def __init__(self, archive: Archive, layout: _Layout, edges: _Edges) -> None:
+        super().__init__(edges.rows, edges.size(layout), layout.path)
+        self._archive, self._layout, self._entries = archive, layout, edges.entries
 
     def begin(self, number: int) -> Iterator[Block]:
         heights, counts = np.diff(self._edges), np.diff(self._entries)

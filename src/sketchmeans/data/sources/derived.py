@@ -105,41 +105,47 @@ def _check_alike(first: Source, other: Source) -> None:
             )
 
 
-class SelectedColumns(Source):
-    """Some columns of another source, by name or number."""
+class WrappedSource(Source):
+    """A base of sources that change the rows of another one, `inner`."""
+
+    def __init__(self, inner: Source) -> None:
+        self.inner = inner
+        self.path, self.shape, self.dtype = inner.path, inner.shape, inner.dtype
+        self.feature_names, self.zero_based = inner.feature_names, inner.zero_based
+        self.is_sparse, self.nnz = inner.is_sparse, inner.nnz
+        self.memory, self.thread_memory = inner.memory, inner.thread_memory
+
+    def locate(self, row: int) -> tuple[str, int]:
+        return self.inner.locate(row)
+
+    def release(self) -> None:
+        self.inner.release()
+
+
+class SelectedColumns(WrappedSource):
+    """Some columns of another source, by name or number; `nnz` is that of all."""
 
     def __init__(self, inner: Source, columns: Sequence[str | int]) -> None:
+        super().__init__(inner)
         names = inner.feature_names
-        self._inner = inner
         self._columns = np.array(
             [names.index(c) if names and isinstance(c, str) else c for c in columns]
         )
-        self.path, self.dtype = inner.path, inner.dtype
-        self.is_sparse, self.zero_based = inner.is_sparse, inner.zero_based
-        self.nnz = inner.nnz  # at most
         self.shape = (len(inner), len(columns))
-        self.memory = inner.memory
-        # A whole row is read, and some of it copied.
-        width = 0 if inner.is_sparse else inner.shape[1]
-        self.thread_memory = inner.thread_memory + inner.dtype.itemsize * 4096 * width
         if names is not None:
             self.feature_names = tuple(names[j] for j in self._columns)
+        if not inner.is_sparse:  # a whole row is read, and some of it copied
+            self.thread_memory += inner.dtype.itemsize * 4096 * inner.shape[1]
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        block = self._inner.read(start, stop)[:, self._columns]
+        block = self.inner.read(start, stop)[:, self._columns]
         if out is None:
             return block
         out[...] = block
         return out
 
     def take(self, indices: Array) -> Block:
-        return self._inner.take(indices)[:, self._columns]
-
-    def locate(self, row: int) -> tuple[str, int]:
-        return self._inner.locate(row)
-
-    def release(self) -> None:
-        self._inner.release()
+        return self.inner.take(indices)[:, self._columns]
 
 
 class ArraySource(Source):
