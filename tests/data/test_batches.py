@@ -16,27 +16,20 @@ from sketchmeans.numerics.parallel import Workers
 X = np.random.default_rng(0).normal(size=(500, 9))
 
 
-class _Counted(StreamedBatches):
+class _CountedRows(BatchedSource):
     """Batches of ten rows, which note when they are decoded."""
 
-    def __init__(self, n_rows, starts):
+    def __init__(self, n_rows, starts=(0,)):
+        self.shape, self.dtype = (n_rows, 1), np.dtype(np.int64)
         edges = np.arange(0, n_rows + 1, 10)
-        super().__init__(edges, 8 * 2**20, "rows", starts)
         self.decoded = []
 
-    def begin(self, number):
-        def batches():
-            for first in self._edges[number:-1].tolist():
+        def begin(number):
+            for first in edges[number:-1].tolist():
                 self.decoded.append(first)
                 yield np.arange(first, first + 10)[:, None]
 
-        return batches()
-
-
-class _CountedRows(BatchedSource):
-    def __init__(self, n_rows, starts=(0,)):
-        self.shape, self.dtype = (n_rows, 1), np.dtype(np.int64)
-        self.batches = _Counted(n_rows, starts)
+        self.batches = StreamedBatches(edges, 8 * 2**20, begin, "rows", starts)
 
     def check(self, start, stop):
         np.testing.assert_array_equal(self.read(start, stop)[:, 0], range(start, stop))
@@ -47,7 +40,7 @@ def test_a_short_file_is_decoded_once():
     for _ in range(3):
         for start in range(0, 40, 4):
             rows.check(start, start + 4)
-    assert rows.batches.decoded == [0, 10, 20, 30]
+    assert rows.decoded == [0, 10, 20, 30]
     rows.release()
     assert not rows.batches._cache
     rows.check(0, 40)
@@ -56,28 +49,28 @@ def test_a_short_file_is_decoded_once():
 def test_blocks_in_nearly_ascending_order_decode_each_batch_once():
     rows, rng = _CountedRows(2000), np.random.default_rng(0)
     for _ in range(3):
-        rows.batches.decoded.clear()
+        rows.decoded.clear()
         # As threads do: each of four is up to three blocks behind or before the others.
         order = np.argsort(np.arange(500) + rng.uniform(0, 3, size=500))
         for start in (4 * order).tolist():
             rows.check(start, start + 4)
-        assert rows.batches.decoded == list(range(0, 2000, 10))
+        assert rows.decoded == list(range(0, 2000, 10))
         assert len(rows.batches._cache) <= 4
 
 
 def test_the_next_batch_is_decoded_ahead_and_no_further():
     rows = _CountedRows(200)
     rows.check(0, 4)
-    assert rows.batches.decoded == [0, 10]
+    assert rows.decoded == [0, 10]
     rows.check(4, 10)
     rows.check(10, 12)
-    assert rows.batches.decoded == [0, 10, 20]
+    assert rows.decoded == [0, 10, 20]
 
 
 def test_a_stream_begins_where_it_can():
     rows = _CountedRows(200, starts=[0, 0, 5, 9])
     np.testing.assert_array_equal(rows.take(np.array([75, 152, 3]))[:, 0], [75, 152, 3])
-    assert rows.batches.decoded == [0, 50, 60, 70, 90, 100, 110, 120, 130, 140, 150]
+    assert rows.decoded == [0, 50, 60, 70, 90, 100, 110, 120, 130, 140, 150]
 
 
 def test_rows_are_right_whatever_threads_ask_for():
@@ -91,7 +84,7 @@ def test_rows_are_right_whatever_threads_ask_for():
 
 def test_a_stream_that_fails_or_ends_early_starts_anew():
     rows = _CountedRows(100)
-    good, broken = rows.batches.begin, threading.Event()
+    good, broken = rows.batches._begin, threading.Event()
 
     def begin(number):
         yield from (batch for batch, _ in zip(good(number), range(3), strict=False))
@@ -99,15 +92,15 @@ def test_a_stream_that_fails_or_ends_early_starts_anew():
             broken.set()
             raise ValueError("bad page")
 
-    rows.batches.begin = begin
+    rows.batches._begin = begin
     with pytest.raises(ValueError, match="bad page"):
         rows.read(0, 100)
     with pytest.raises(ValueError, match="rows ends after row 29"):
         rows.read(0, 100)
-    rows.batches.begin = lambda number: iter([np.zeros((7, 1))])
+    rows.batches._begin = lambda number: iter([np.zeros((7, 1))])
     with pytest.raises(ValueError, match="damaged at row 0: it has 7 rows in place of"):
         rows.read(0, 100)
-    rows.batches.begin = good
+    rows.batches._begin = good
     rows.check(0, 100)
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from sketchmeans.data.sources.base import RUN_BYTES, ReadOptions, Source, runs
-from sketchmeans.data.sources.batches import Batches
+from sketchmeans.data.sources.batches import LoadedBatches
 from sketchmeans.data.sources.files import FileState, OpenFile
 from sketchmeans.data.sources.tables import (
     ARROW_MEMORY,
@@ -26,7 +26,6 @@ from sketchmeans.data.sources.tables import (
     Columns,
     TableSource,
     choose_columns,
-    to_labels,
     to_numbers,
 )
 from sketchmeans.numerics.linalg import Array
@@ -47,52 +46,48 @@ class ArrowSource(TableSource):
     """Rows of an Arrow file, by record batch."""
 
     def __init__(self, state: FileState, columns: Columns) -> None:
-        self._state = state
         counts, places = _scan(state, columns)
         edges = np.cumsum([0, *counts])
-        super().__init__(state.path, int(edges[-1]), columns)
+        super().__init__(state, int(edges[-1]), columns)
         if places is None:
             size = max(counts, default=0) * columns.row_bytes
-            self.batches = _WholeBatches(state, columns, edges, size)
+            self._reader: _Reader | _PlacedReader = _Reader(state, columns, edges)
             self.thread_memory += 2 * size  # before and after it is unpacked
         else:
-            self.batches = _PlacedBatches(state, columns, edges, places)
+            size = 0
+            self._reader = _PlacedReader(state, columns, places)
             self.thread_memory += RUN_BYTES
+        self.batches = LoadedBatches(edges, size, self._reader.load)
         self.memory = self.batches.memory + ARROW_MEMORY
 
-    def _label_values(self, name: str) -> Array:
-        try:
-            values = _open(self._state, [name]).read_all().column(name)
-        except (pa.ArrowException, OSError) as error:
-            raise _damaged(self._state, f"column {name!r}", error) from None
-        self._state.check()
-        return to_labels(self.path, name, values)
+    def _read_column(self, name: str) -> Any:
+        return _open(self.state, [name]).read_all().column(name)
+
+    def release(self) -> None:
+        super().release()
+        self._reader.close()
 
 
-class _WholeBatches(Batches):
-    """Batches that are read and unpacked as a whole."""
+class _Reader:
+    """Reads and unpacks batches as a whole."""
 
-    def __init__(
-        self, state: FileState, columns: Columns, edges: Array, size: int
-    ) -> None:
-        super().__init__(edges, size)
-        self._state, self._columns = state, columns
-        self._reader: Any = None
+    def __init__(self, state: FileState, columns: Columns, edges: Array) -> None:
+        self._state, self._columns, self._edges = state, columns, edges
+        self._file: Any = None
         self._reading = threading.Lock()
 
     def load(self, number: int) -> Any:
         with self._reading:  # pyarrow does not say that a reader may be shared
-            if self._reader is None:
-                self._reader = _open(self._state, self._columns.names)
-            batch = _get_batch(self._reader, self._state, number)
+            if self._file is None:
+                self._file = _open(self._state, self._columns.names)
+            batch = _get_batch(self._file, self._state, number)
         self._state.check()
         first = int(self._edges[number])
         return to_numbers(batch, self._state.path, self._columns, first)
 
-    def release(self) -> None:
-        super().release()
+    def close(self) -> None:
         with self._reading:
-            self._reader = None
+            self._file = None
 
 
 @dataclass(frozen=True)
@@ -103,17 +98,12 @@ class _Place:
     dtype: np.dtype[Any]
 
 
-class _PlacedBatches(Batches):
-    """Batches whose values lie in the file as they are: nothing is loaded."""
+class _PlacedReader:
+    """Finds batches whose values lie in the file as they are: nothing is loaded."""
 
     def __init__(
-        self,
-        state: FileState,
-        columns: Columns,
-        edges: Array,
-        places: list[list[_Place]],
+        self, state: FileState, columns: Columns, places: list[list[_Place]]
     ) -> None:
-        super().__init__(edges, 0)
         self._state, self._columns, self._places = state, columns, places
         self._file: OpenFile | None = None
 
@@ -123,8 +113,7 @@ class _PlacedBatches(Batches):
             self._file = file = OpenFile(self._state)
         return _PlacedBatch(file, self._columns, self._places[number])
 
-    def release(self) -> None:
-        super().release()
+    def close(self) -> None:
         self._file = None
 
 
@@ -215,11 +204,8 @@ def _open(
         options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
         return ipc.open_file(file, options=options)
     except (pa.ArrowException, OSError, ValueError) as error:
-        state.check()
-        raise ValueError(
-            f"{state.path} cannot be read as an Arrow or Feather (version 2) file: "
-            f"{error}"
-        ) from None
+        what = "cannot be read as an Arrow or Feather (version 2) file"
+        raise state.error(what, error) from None
 
 
 def _get_batch(reader: Any, state: FileState, number: int) -> Any:
@@ -228,10 +214,5 @@ def _get_batch(reader: Any, state: FileState, number: int) -> Any:
         batch = reader.get_batch(number)
         batch.validate()
     except (pa.ArrowException, OSError) as error:
-        raise _damaged(state, f"batch {number}", error) from None
+        raise state.error(f"is damaged in batch {number}", error) from None
     return batch
-
-
-def _damaged(state: FileState, where: str, error: Exception) -> ValueError:
-    state.check()
-    return ValueError(f"{state.path} is damaged in {where}: {error}")

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,7 @@ Selection = slice | Array
 
 
 class Batches(ABC):
-    """Batches of consecutive rows; those that were used last are cached.
-
-    Parameters
-    ----------
-    edges : array-like of shape (number of batches + 1,)
-        First row of each batch, and the number of rows.
-    batch_bytes : int
-        Size of the largest batch.
-    """
+    """Batches of consecutive rows; those that were used last are cached."""
 
     def __init__(self, edges: Any, batch_bytes: int) -> None:
         self._edges = np.asarray(edges)
@@ -44,15 +36,15 @@ class Batches(ABC):
         self._lock = threading.Lock()
 
     @abstractmethod
-    def load(self, number: int) -> Batch:
-        """Return a batch; called by several threads at once."""
+    def _load(self, number: int) -> Batch:
+        """Return a batch that is not cached; called by several threads at once."""
 
     def at(self, row: int) -> tuple[int, Batch, int]:
         """Return the batch that holds a row, between its first row and its end."""
         number = int(np.searchsorted(self._edges, row, side="right")) - 1
         batch = self._cached(number)
         if batch is None:
-            batch = self.load(number)
+            batch = self._load(number)
             self._store(number, batch)
         return int(self._edges[number]), batch, int(self._edges[number + 1])
 
@@ -78,6 +70,30 @@ class Batches(ABC):
                 self._cache.popitem(last=False)
 
 
+class LoadedBatches(Batches):
+    """Batches of which each can be loaded by itself.
+
+    Parameters
+    ----------
+    edges : array-like of shape (number of batches + 1,)
+        First row of each batch, and the number of rows.
+    batch_bytes : int
+        Size of the largest batch.
+    load : callable
+        Returns the batch of a number.  It should not refer to the source: that would
+        not be freed, and its batches neither, before Python looks for cycles.
+    """
+
+    def __init__(
+        self, edges: Any, batch_bytes: int, load: Callable[[int], Batch]
+    ) -> None:
+        super().__init__(edges, batch_bytes)
+        self._load_batch = load
+
+    def _load(self, number: int) -> Batch:
+        return self._load_batch(number)
+
+
 class StreamedBatches(Batches):
     """Batches that can only be decoded one after the other.
 
@@ -87,30 +103,30 @@ class StreamedBatches(Batches):
     Parameters
     ----------
     edges, batch_bytes
-        As in `Batches`.
+        As in `LoadedBatches`.
+    begin : callable
+        Returns an iterator over the batches from a given one on; as `load` it should
+        not refer to the source.
     path : str
     starts : sequence of int, default=(0,)
         Batches at which a stream can begin.
     """
 
     def __init__(
-        self, edges: Any, batch_bytes: int, path: str, starts: Sequence[int] = (0,)
+        self,
+        edges: Any,
+        batch_bytes: int,
+        begin: Callable[[int], Iterator[Batch]],
+        path: str,
+        starts: Sequence[int] = (0,),
     ) -> None:
         super().__init__(edges, batch_bytes)
-        self._path, self._starts = path, starts
+        self._begin, self._path, self._starts = begin, path, starts
         self._advancing = threading.Lock()  # held by the thread that decodes
         self._stream: Iterator[Batch] | None = None
         self._next = 0  # the batch that the stream yields next
 
-    @abstractmethod
-    def begin(self, number: int) -> Iterator[Batch]:
-        """Yield batches from one of `starts` on.
-
-        What yields them should not refer to this object: it would not be freed, and
-        its batches neither, before Python looks for cycles.
-        """
-
-    def load(self, number: int) -> Batch:
+    def _load(self, number: int) -> Batch:
         with self._advancing:
             while (batch := self._cached(number)) is None:
                 self._advance(number)
@@ -133,7 +149,7 @@ class StreamedBatches(Batches):
         start = self._starts[bisect_right(self._starts, number) - 1]
         stream, self._stream = self._stream, None  # not to go on after an error
         if stream is None or not start <= self._next <= number:
-            stream, self._next = self.begin(start), start
+            stream, self._next = self._begin(start), start
         first, stop = self._edges[self._next : self._next + 2].tolist()
         batch = next(stream, None)
         if batch is None:

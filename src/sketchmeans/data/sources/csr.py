@@ -19,9 +19,10 @@ from sketchmeans.data.sources.batches import (
     BATCH_BYTES,
     BatchedSource,
     Batches,
+    LoadedBatches,
     StreamedBatches,
 )
-from sketchmeans.data.sources.npy import check_real
+from sketchmeans.data.sources.npy import DiskArray, check_real
 from sketchmeans.data.sources.npz import Archive
 from sketchmeans.numerics.linalg import Array
 
@@ -176,27 +177,18 @@ class CsrSource(BatchedSource):
         is_packed = any(archive.is_packed(name) for name in _VALUES)
         n_bytes = BATCH_BYTES if is_packed else RUN_BYTES
         edges = _split_rows(archive, layout, n_bytes)
-        kind = _PackedBatches if is_packed else _PlacedBatches
-        self.batches = kind(archive, layout, edges)
-        self.memory, self.thread_memory = self.batches.memory, edges.size(layout)
-
-
-class _PlacedBatches(Batches):
-    """Batches of an uncompressed matrix."""
-
-    def __init__(self, archive: Archive, layout: _Layout, edges: _Edges) -> None:
-        super().__init__(edges.rows, edges.size(layout))
-        self._layout, self._entries = layout, edges.entries
-        self._parts = [archive.disk_array(name) for name in _VALUES]
-
-    def load(self, number: int) -> Block:
-        start, stop = self._edges[number : number + 2].tolist()
-        span = self._entries[number], self._entries[number + 1]
-        values, columns, pointers = self._parts
-        found = pointers.items(start, stop + 1).astype(np.int64)
-        block = values.items(*span), columns.items(*span), found
-        pointers.state.check()  # they were right when the archive was opened
-        return self._layout.block(*block)
+        size = edges.size(layout)
+        self._parts: list[DiskArray] = []
+        if is_packed:
+            self.batches: Batches = StreamedBatches(
+                edges.rows, size, lambda _: _unpack(archive, layout, edges), self.path
+            )
+        else:
+            self._parts = parts = [archive.disk_array(name) for name in _VALUES]
+            self.batches = LoadedBatches(
+                edges.rows, size, lambda number: _load(parts, layout, edges, number)
+            )
+        self.memory, self.thread_memory = self.batches.memory, size
 
     def release(self) -> None:
         super().release()
@@ -204,21 +196,20 @@ class _PlacedBatches(Batches):
             part.release()
 
 
-class _PackedBatches(StreamedBatches):
-    """Batches of a compressed matrix."""
+def _load(parts: list[DiskArray], layout: _Layout, edges: _Edges, number: int) -> Block:
+    """Return a batch of an uncompressed matrix."""
+    values, columns, pointers = parts
+    start, stop = edges.rows[number : number + 2]
+    span = edges.entries[number], edges.entries[number + 1]
+    found = pointers.items(start, stop + 1).astype(np.int64)
+    block = values.items(*span), columns.items(*span), found
+    pointers.state.check()  # they were right when the archive was opened
+    return layout.block(*block)
 
-    def __init__(self, archive: Archive, layout: _Layout, edges: _Edges) -> None:
-        super().__init__(edges.rows, edges.size(layout), layout.path)
-        self._archive, self._layout, self._entries = archive, layout, edges.entries
 
-    def begin(self, number: int) -> Iterator[Block]:
-        heights, counts = np.diff(self._edges), np.diff(self._entries)
-        return _unpack(self._archive, self._layout, heights.tolist(), counts.tolist())
-
-
-def _unpack(
-    archive: Archive, layout: _Layout, heights: list[int], counts: list[int]
-) -> Iterator[Block]:
+def _unpack(archive: Archive, layout: _Layout, edges: _Edges) -> Iterator[Block]:
+    """Yield the batches of a compressed matrix."""
+    heights, counts = np.diff(edges.rows).tolist(), np.diff(edges.entries).tolist()
     steps = archive.pieces("indptr", [1, *heights])
     values = archive.pieces("data", counts)
     columns = archive.pieces("indices", counts)

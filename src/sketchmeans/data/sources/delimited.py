@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from sketchmeans.data.sources.base import ReadOptions, Source
-from sketchmeans.data.sources.batches import Batches
+from sketchmeans.data.sources.batches import LoadedBatches
 from sketchmeans.data.sources.files import FileState
 from sketchmeans.data.sources.tables import (
     ARROW_MEMORY,
@@ -107,36 +107,35 @@ class DelimitedSource(TableSource):
                 largest = max(largest, count * columns.row_bytes)
                 longest = max(longest, len(text))
             n_rows += count
-        super().__init__(parser.state.path, n_rows, columns)
+        super().__init__(parser.state, n_rows, columns)
         self._parser, self._pieces = parser, pieces
-        self.batches = _DelimitedBatches(parser, pieces, n_rows, largest)
+
+        def load(number: int) -> Any:
+            piece = pieces[number]
+            return parser.features(piece.text(), piece.first)
+
+        edges = [*(piece.first for piece in pieces), n_rows]
+        self.batches = LoadedBatches(edges, largest, load)
         self.memory = self.batches.memory + ARROW_MEMORY
         self.thread_memory += 2 * longest + 2 * largest
 
-    def _label_values(self, name: str) -> Array:
-        labels: list[str] = []
-        for piece in self._pieces:
-            batch = self._parser.parse(piece.text(), {name: pa.string()}, piece.first)
-            labels.extend(batch.column(0).to_pylist())
-        values = np.array(labels)
+    def _read_column(self, name: str) -> Any:
+        types = {name: pa.string()}
+        return pa.chunked_array(
+            [
+                self._parser.parse(piece.text(), types, piece.first).column(0)
+                for piece in self._pieces
+            ]
+        )
+
+    def labels(self) -> Array:
+        values = super().labels()
         for kind in (np.int64, np.float64):
             try:
                 return values.astype(kind)
             except ValueError:
                 continue
         return values
-
-
-class _DelimitedBatches(Batches):
-    def __init__(
-        self, parser: _Parser, pieces: list[Piece], n_rows: int, largest: int
-    ) -> None:
-        super().__init__([*(piece.first for piece in pieces), n_rows], largest)
-        self._parser, self._pieces = parser, pieces
-
-    def load(self, number: int) -> Any:
-        piece = self._pieces[number]
-        return self._parser.features(piece.text(), piece.first)
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,11 @@ class FileState:
             "read the same rows; start again with a file that stays as it is."
         )
 
+    def error(self, what: str, cause: Exception) -> ValueError:
+        """Return an error about the file; if it has changed, raise that instead."""
+        self.check()
+        return ValueError(f"{self.path} {what}: {cause}")
+
 
 class OpenFile:
     """A file that several threads read at given places.

@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -184,10 +185,8 @@ class Archive:
         try:
             yield
         except _ERRORS as error:
-            self.state.check()
-            raise ValueError(
-                f"{self.path} cannot be read as .npz, or is damaged: {error}"
-            ) from None
+            what = "cannot be read as .npz, or is damaged"
+            raise self.state.error(what, error) from None
 
 
 class PackedFortranSource(Source):
@@ -231,24 +230,18 @@ class PackedSource(BatchedSource):
 
     def __init__(self, archive: Archive, name: str, header: Header) -> None:
         self.path, self.dtype = archive.path, header.dtype
-        self.shape = (header.shape[0], header.shape[1])
-        self.batches = _PackedBatches(archive, name, self.shape, self.dtype)
-        self.memory = self.batches.memory
-
-
-class _PackedBatches(StreamedBatches):
-    def __init__(
-        self, archive: Archive, name: str, shape: tuple[int, int], dtype: np.dtype[Any]
-    ) -> None:
-        n, d = shape
-        height = max(min(BATCH_BYTES // max(d * dtype.itemsize, 1), n), 1)
+        self.shape = n, d = header.shape[0], header.shape[1]
+        row_bytes = d * header.dtype.itemsize
+        height = min(max(BATCH_BYTES // row_bytes, 1), n)
         edges = [*range(0, n, height), n]
-        super().__init__(edges, height * d * dtype.itemsize, archive.path)
-        self._archive, self._name, self._width = archive, name, d
-
-    def begin(self, number: int) -> Iterator[Array]:
-        counts = np.diff(self._edges) * self._width
-        return _unpack(self._archive, self._name, counts.tolist(), self._width)
+        counts = [d * (stop - start) for start, stop in pairwise(edges)]
+        self.batches = StreamedBatches(
+            edges,
+            height * row_bytes,
+            lambda _: _unpack(archive, name, counts, d),
+            self.path,
+        )
+        self.memory = self.batches.memory
 
 
 def _unpack(

@@ -16,10 +16,8 @@ from sketchmeans.data.sources.tables import (
     Columns,
     TableSource,
     choose_columns,
-    to_labels,
     to_numbers,
 )
-from sketchmeans.numerics.linalg import Array
 
 #: Bytes of a column chunk that are read together with the header of a page: few, as
 #: they are copied once more than the rest of the page.
@@ -54,54 +52,45 @@ class ParquetSource(TableSource):
     """
 
     def __init__(self, state: FileState, metadata: Any, columns: Columns) -> None:
-        super().__init__(state.path, metadata.num_rows, columns)
-        self._state = state
-        self.batches = _ParquetBatches(state, metadata, columns)
+        super().__init__(state, metadata.num_rows, columns)
+        height = max(BATCH_BYTES // columns.row_bytes, 1)
+        edges, starts = _split_rows(state, metadata, height)
+
+        def begin(number: int) -> Iterator[Any]:
+            # Of several groups without rows that start here, any will do.
+            groups = range(starts.index(number), metadata.num_row_groups)
+            row = edges[number]
+            return _decode(state, metadata, columns, groups, row, height)
+
+        size = height * columns.row_bytes
+        self.batches = StreamedBatches(edges, size, begin, state.path, starts)
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         with open(state.path, "rb") as file:
             needs = [_decoding_bytes(state, file, group, columns) for group in groups]
         self.memory = self.batches.memory + max(needs, default=0) + ARROW_MEMORY
 
-    def _label_values(self, name: str) -> Array:
-        try:
-            column = _open(self._state).read(columns=[name]).column(0)
-        except (pa.ArrowException, OSError) as error:
-            self._state.check()
-            raise ValueError(
-                f"{self.path} is damaged in column {name!r}: {error}"
-            ) from None
-        self._state.check()
-        return to_labels(self.path, name, column)
+    def _read_column(self, name: str) -> Any:
+        return _open(self.state).read(columns=[name]).column(0)
 
 
-class _ParquetBatches(StreamedBatches):
-    def __init__(self, state: FileState, metadata: Any, columns: Columns) -> None:
-        height = max(BATCH_BYTES // columns.row_bytes, 1)
-        n_rows, groups = metadata.num_rows, range(metadata.num_row_groups)
-        counts = [metadata.row_group(i).num_rows for i in groups]
-        are_sound = min(counts, default=0) >= 0 and sum(counts) == n_rows
-        if not are_sound or n_rows > _MOST_BATCHES * height:
-            raise ValueError(
-                f"{state.path} is damaged: it declares {n_rows:,} rows, and "
-                f"{sum(counts):,} in its row groups."
-            )
-        edges, starts, row = [0], [], 0
-        for count in counts:
-            starts.append(len(edges) - 1)
-            row += count
-            edges += [*range(edges[-1] + height, row, height), row] if count else []
-        super().__init__(edges, height * columns.row_bytes, state.path, starts)
-        self._state, self._metadata, self._columns = state, metadata, columns
-        self._height = height
-
-    def begin(self, number: int) -> Iterator[Any]:
-        # Of several groups without rows that start here, any will do.
-        first = self._starts.index(number)
-        groups = range(first, self._metadata.num_row_groups)
-        row = int(self._edges[number])
-        return _decode(
-            self._state, self._metadata, self._columns, groups, row, self._height
+def _split_rows(
+    state: FileState, metadata: Any, height: int
+) -> tuple[list[int], list[int]]:
+    """Return the edges of batches, and the batches that row groups start with."""
+    n_rows, groups = metadata.num_rows, range(metadata.num_row_groups)
+    counts = [metadata.row_group(i).num_rows for i in groups]
+    are_sound = min(counts, default=0) >= 0 and sum(counts) == n_rows
+    if not are_sound or n_rows > _MOST_BATCHES * height:
+        raise ValueError(
+            f"{state.path} is damaged: it declares {n_rows:,} rows, and "
+            f"{sum(counts):,} in its row groups."
         )
+    edges, starts, row = [0], [], 0
+    for count in counts:
+        starts.append(len(edges) - 1)
+        row += count
+        edges += [*range(edges[-1] + height, row, height), row] if count else []
+    return edges, starts
 
 
 def _decode(
@@ -122,10 +111,7 @@ def _decode(
             try:
                 batch = next(batches, None)
             except (pa.ArrowException, OSError) as error:
-                state.check()
-                raise ValueError(
-                    f"{state.path} is damaged at row {row}: {error}"
-                ) from None
+                raise state.error(f"is damaged at row {row}", error) from None
             state.check()
             if batch is None:
                 break
@@ -143,8 +129,7 @@ def _open(state: FileState, metadata: Any = None) -> Any:
             page_checksum_verification=True,  # where the writer left sums
         )
     except (pa.ArrowException, OSError) as error:
-        state.check()
-        raise ValueError(f"{state.path} cannot be read as Parquet: {error}") from None
+        raise state.error("cannot be read as Parquet", error) from None
 
 
 def _decoding_bytes(

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from sketchmeans.data.sources.base import Block, ReadOptions, Source
-from sketchmeans.data.sources.batches import BatchedSource, Batches
+from sketchmeans.data.sources.batches import BatchedSource, LoadedBatches
 from sketchmeans.data.sources.files import FileState
 from sketchmeans.data.sources.text import PIECE_BYTES, Piece, last_line_end, split_text
 from sketchmeans.numerics.linalg import Array
@@ -66,7 +66,14 @@ class SvmlightSource(BatchedSource):
         self.zero_based = zero_based
         n_features = max(n_features, self._highest + zero_based)
         self.shape = (int(self._edges[-1]), n_features)
-        self.batches = _SvmlightBatches(self, self._edges, self._largest)
+        pieces, dtype, base = self._pieces, self.dtype, int(not zero_based)
+
+        def load(number: int) -> Block:
+            X = _parse_piece(pieces[number], dtype)[0]
+            parts = (X.data, X.indices - base, X.indptr)
+            return sparse.csr_array(parts, shape=(X.shape[0], n_features))
+
+        self.batches = LoadedBatches(self._edges, self._largest, load)
         self.memory = self.batches.memory
 
     def like_fit(self, zero_based: bool | None, n_features: int) -> Source:
@@ -92,18 +99,6 @@ class SvmlightSource(BatchedSource):
         number = int(np.searchsorted(self._edges, row, side="right")) - 1
         piece = self._pieces[number]
         return piece.state.path, piece.first + row - int(self._edges[number])
-
-
-class _SvmlightBatches(Batches):
-    def __init__(self, source: SvmlightSource, edges: Array, largest: int) -> None:
-        super().__init__(edges, largest)
-        self._pieces, self._dtype = source._pieces, source.dtype
-        self._base, self._width = int(not source.zero_based), source.shape[1]
-
-    def load(self, number: int) -> Block:
-        X = _parse_piece(self._pieces[number], self._dtype)[0]
-        parts = (X.data, X.indices - self._base, X.indptr)
-        return sparse.csr_array(parts, shape=(X.shape[0], self._width))
 
 
 def _parse_piece(piece: Piece, dtype: npt.DTypeLike) -> tuple[Any, Array]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sketchmeans.data.sources.base import ReadOptions
 from sketchmeans.data.sources.batches import Batch, BatchedSource, Selection
+from sketchmeans.data.sources.files import FileState
 from sketchmeans.numerics.linalg import Array
 
 #: What pyarrow's libraries take when they are first used.
@@ -51,8 +52,8 @@ class Columns:
 class TableSource(BatchedSource):
     """Columns of a table as the features of rows; batches are those of `to_numbers`."""
 
-    def __init__(self, path: str, n_rows: int, columns: Columns) -> None:
-        self.path, self.columns = path, columns
+    def __init__(self, state: FileState, n_rows: int, columns: Columns) -> None:
+        self.path, self.state, self.columns = state.path, state, columns
         self.shape, self.dtype = (n_rows, len(columns.names)), columns.dtype
         self.feature_names = columns.names
         self._copy_rows = max(min(_COPY_ROWS, _COPY_BYTES // columns.row_bytes), 1)
@@ -68,13 +69,20 @@ class TableSource(BatchedSource):
             part[...] = _to_matrix(found, self.dtype)
 
     def labels(self) -> Array:
-        if self.columns.label is None:
+        name = self.columns.label
+        if name is None:
             return super().labels()
-        return self._label_values(self.columns.label)
+        try:
+            column = self._read_column(name)
+            self.state.check()
+            column.validate(full=True)
+            return np.array(column.to_pylist())
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            raise self.state.error(f"is damaged in column {name!r}", error) from None
 
     @abstractmethod
-    def _label_values(self, name: str) -> Array:
-        """Return a column of any type."""
+    def _read_column(self, name: str) -> Any:
+        """Return a column of any type as an array of Arrow's."""
 
 
 def to_numbers(batch: Any, path: str, columns: Columns, first: int) -> Any:
@@ -162,12 +170,3 @@ def _check_names(columns: Any, label_column: str | None) -> list[str]:
     if not names or len(set(names)) < len(names):
         raise ValueError(f"columns={names} should be different names, at least one.")
     return names
-
-
-def to_labels(path: str, name: str, column: Any) -> Array:
-    """Return a column of any type as an array, if all its values are valid."""
-    try:
-        column.validate(full=True)
-        return np.array(column.to_pylist())
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise ValueError(f"{path} is damaged in column {name!r}: {error}") from None
