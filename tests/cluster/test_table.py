@@ -536,6 +536,9 @@ def test_weights_count_rows(missing):
     repeated = frame.loc[np.repeat(np.arange(N), weights)]
     once = model(missing=missing).fit(frame, sample_weight=weights)
     more = model(missing=missing).fit(repeated)
+    tiny = model(missing=missing).fit(frame, sample_weight=weights * 2.0**-1000)
+    assert_array_equal(tiny.scale_, once.scale_)
+    assert_array_equal(tiny.labels_, once.labels_)
     assert_allclose(once.center_, more.center_, rtol=1e-9)
     assert_allclose(once.scale_, more.scale_, rtol=1e-9)
     assert once.cluster_sizes_.sum() == more.cluster_sizes_.sum()

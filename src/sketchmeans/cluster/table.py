@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sketchmeans.cluster.base import Clusterer, FitOnly
 from sketchmeans.cluster.resume import check_checkpoint
-from sketchmeans.data.input import check_weights
+from sketchmeans.data.input import check_weights, normalise_weights
 from sketchmeans.data.preparation import (
     Column,
     Preparation,
@@ -47,12 +47,9 @@ NO_CLUSTER = -1
 
 def _if_estimator_has(method: str) -> Callable[[Any], Any]:
     """Return the decorator of a method that the clusterer within must have, too."""
-
-    def check(self: TableClusterer) -> bool:
-        getattr(getattr(self, "estimator_", self.estimator), method)
-        return True
-
-    return available_if(check)
+    return available_if(
+        lambda self: hasattr(getattr(self, "estimator_", self.estimator), method)
+    )
 
 
 def _of_estimator(name: str, doc: str) -> Any:
@@ -90,8 +87,8 @@ class TableClusterer(
           `StandardScaler`.  A sparse table is not centred.
         - "robust": median 0 and distance 1 between the quartiles, as `RobustScaler`;
           a column whose quartiles are equal has standard deviation 1.  Of more than
-          4 million values the quartiles are those of a random sample with so many.
-        - "none": as it is.  Columns in small units then hardly count.
+          4 million values the quartiles are those of a random sample of that size.
+        - "none": unchanged.  Columns in small units then hardly count.
 
         A constant column is divided by 1.
     missing : {"error", "drop", "mean"}, default="error"
@@ -230,21 +227,20 @@ class TableClusterer(
             progress.blocks("reading rows", n_blocks(source)) as on_block,
         ):
             SourceRows(source, workers).check_memory(self._budget())
+            unit_weights, _ = normalise_weights(weights)
             preparation, kept = fit_scaling(
-                source, self.scale, self.missing, workers, on_block, weights
+                source, self.scale, self.missing, workers, on_block, unit_weights
             )
         prepared = PreparedSource(source, preparation, kept)
         for name in ("feature_names_in_", "zero_based_"):
             self.__dict__.pop(name, None)
-        self.columns_ = columns
-        self.n_features_in_ = len(columns)
+        self.columns_, self.n_features_in_ = columns, len(columns)
         if table.types is not None:
             self.feature_names_in_ = np.array(columns, dtype=object)
         if source.zero_based is not None:
             self.zero_based_ = source.zero_based
         self.center_, self.scale_ = preparation.center, preparation.scale
-        self.fill_ = preparation.fill
-        self.n_scale_rows_ = preparation.n_scale_rows
+        self.fill_, self.n_scale_rows_ = preparation.fill, preparation.n_scale_rows
         self.n_dropped_ = len(source) - len(prepared)
         return prepared, weights
 
@@ -314,13 +310,7 @@ class TableClusterer(
         return prepared.spread(self.estimator_.transform(rows), np.nan)
 
     def inverse_transform(self, X: Any) -> Array:
-        """Return prepared rows in the units of the table.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows as `estimator_` sees them: of `prepare`, or centres of clusters.
-        """
+        """Return rows as `estimator_` sees them, or its centres, in their old units."""
         dense = X.toarray() if hasattr(X, "toarray") else X
         return np.asarray(self._preparation().inverse_transform(dense))
 
