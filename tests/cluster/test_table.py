@@ -172,6 +172,7 @@ def test_frames_and_files_give_the_same_labels(tmp_path):
     expected = model().fit(frame)
     tables = [
         pl.from_pandas(frame),
+        pl.from_pandas(frame).lazy(),
         pa.Table.from_pandas(frame),
         frame.convert_dtypes(),
         *[_written(kind, tmp_path) for kind in ("csv", "parquet", "feather")],

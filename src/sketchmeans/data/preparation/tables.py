@@ -13,6 +13,7 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import checked_table
 from sketchmeans.data.sources import Source, column_types, file_states, open_rows
 from sketchmeans.data.sources.derived import ArraySource, ColumnsSource, SelectedColumns
@@ -77,11 +78,13 @@ def as_table(
     if isinstance(X, Source):
         return _SourceTable(X)
     try:
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        frame = nw.from_native(X, pass_through=True)
     except DuplicateError:
         names = [str(name) for name in getattr(X, "column_names", X.columns)]
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(f"The table has more than one column {twice}.") from None
+    if isinstance(frame, nw.LazyFrame) and find_adapter(X) is None:
+        frame = frame.collect()
     if isinstance(frame, nw.DataFrame):
         return _FrameTable(frame)
     X = checked_table(X)
