@@ -28,7 +28,8 @@ from benchmarks.data import Array
 from benchmarks.measure import PeakMemory
 from benchmarks.table import at_most, banner
 from sketchmeans import NystromKMeans, open_rows
-from sketchmeans.data.rows import SourceRows, as_rows, spans
+from sketchmeans.data.rows import as_rows, block_slices
+from sketchmeans.data.source_rows import SourceRows
 from sketchmeans.data.sources import Source
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.numerics.parallel import Workers
@@ -98,11 +99,11 @@ class Passes:
             def read(span: tuple[int, int]) -> None:
                 table.block(*span)
 
-            edges = spans(len(table), 2048)
+            edges = block_slices(len(table), 2048)
             found = [seconds(lambda: list(workers.map(read, edges)))]
             for number, model in enumerate(self._models):
                 engine = BlockEngine(table, model._space(table))
-                centers = model._centers()
+                centers = model._centers(engine.space)
                 if number == 0:
                     found.append(seconds(partial(engine.predict, centers)))
                 found.append(seconds(partial(engine.sweep, centers)))

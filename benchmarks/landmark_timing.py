@@ -28,7 +28,7 @@ def run(selectors: Mapping[str, LandmarkSelector], repeats: int) -> None:
     with Workers() as workers:
         rows = as_rows(generated(_ROWS, _FEATURES), workers)
         kernel = RBF("median").resolved(rows, np.random.default_rng(0))
-        rows.survey()
+        rows.moments()
         unit = _median(partial(_form_kernel, rows, kernel), max(repeats, 3))
         print(
             f"# generated data, n = {_ROWS:,}, d = {_FEATURES}, m = {_LANDMARKS}; "

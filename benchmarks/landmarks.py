@@ -127,7 +127,7 @@ def compare(
     with Workers() as workers:
         rows = as_rows(sample.X, workers)
         kernel = RBF(settings.gamma).resolved(rows, np.random.default_rng(0))
-        rows.survey()
+        rows.moments()
         n, d = sample.X.shape
         print(
             f"\n# {sample.name}: {n:,} x {d}, {sample.origin}; gamma {kernel.gamma:.3g}"
@@ -179,7 +179,7 @@ def _trial(
 
 def _surveyed(rows: Rows) -> Rows:
     """Return rows that were looked at before, as they are within a fit."""
-    rows.survey()
+    rows.moments()
     return rows
 
 

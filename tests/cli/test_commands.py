@@ -386,7 +386,7 @@ def test_choose_for_machines(data, run):
     assert found["n_clusters"] == 3
     assert found["is_clear"]
     assert len(found["reasons"]) == 2
-    prepared = python_model().learn(FRAME).prepare(FRAME)
+    prepared = python_model().fit_preparation(FRAME).prepare(FRAME)
     path = diagnostics.cluster_count_path(prepared, [2, 3], random_state=0)
     assert found["cluster_count_path"]["stability"] == pytest.approx(path["stability"])
     grid = diagnostics.bandwidth_grid(prepared, random_state=0)
@@ -454,8 +454,8 @@ def test_gaps_in_new_rows_say_what_to_do(run, tmp_path):
     FRAME[NUMBERS].to_csv(gaps, index=False)
     assert run("fit", full, "-k", 3, "--model", model, "-q").code == 0
     text = (
-        "b.csv has no value in row 5, column 'income', and the model was fitted with "
-        "--missing error. Fill the gap, or fit again with --missing mean"
+        r"b.csv has no value \(NaN\) in row 5, column 'income', and the model was "
+        "fitted with --missing error. Fill the gap, or fit again with --missing mean"
     )
     refused(run("predict", model, gaps), 1, text)
     refused(run("report", model, gaps, "--out", tmp_path / "r.html"), 1, text)
@@ -567,7 +567,7 @@ def test_wrong_usage_gets_one_line(arguments, text, data, run):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ("fit DATA -k 3", r"no numbers: customer \(.*\), segment .* with --exclude"),
+        ("fit DATA -k 3", r"hold numbers: customer \(.*\), segment .* with --exclude"),
         ("fit DATA -k 3 --columns age,hight", "no column 'hight'; its columns are"),
         (
             "fit DATA -k 3 --columns income,age",
@@ -595,7 +595,7 @@ def test_bad_data_gets_one_line(arguments, text, data, run):
 
 
 def test_debug_shows_where_an_error_is_from(data):
-    with pytest.raises(ValueError, match="no numbers"):
+    with pytest.raises(ValueError, match="not hold numbers"):
         main(["fit", str(data / "shop.csv"), "-k", "3", "--debug"])
 
 

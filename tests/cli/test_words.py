@@ -53,7 +53,7 @@ def test_control_codes_and_markup_in_names_are_shown_as_they_are(run, tmp_path):
     for name in SHOWN:
         assert re.search(rf"^{re.escape(name)} +number +0 ", told.out, re.M), name
     assert r"x\x1b[31m[red].parquet: 240 rows of 6 columns" in told.out
-    refused(run("fit", path, "-k", 2), 1, r"no numbers: class\\x1b\]0;title\\x07 ")
+    refused(run("fit", path, "-k", 2), 1, r"hold numbers: class\\x1b\]0;title\\x07 ")
     model = tmp_path / "\x1b[32m.skm"
     label = ("--label-column", "class\x1b]0;title\x07")
     told = run("fit", path, "-k", 3, *label, "--model", model)
@@ -180,7 +180,7 @@ def test_standard_input_is_called_so(folder, run, monkeypatch, tmp_path):
     typed(monkeypatch, text)
     assert run("info", "-").out.startswith("standard input: 240 rows of 3 columns\n")
     typed(monkeypatch, text.replace("\n", ",x\n"))
-    refused(run("fit", "-", "-k", 2), 1, "^Error: standard input has a column that is")
+    refused(run("fit", "-", "-k", 2), 1, "^Error: standard input has a column that")
     out = tmp_path / "r.html"
     typed(monkeypatch, text)
     assert run("fit", "-", "-k", 2, "--report", out).code == 0

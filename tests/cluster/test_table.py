@@ -12,9 +12,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
 from sklearn.impute import SimpleImputer
+from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sketchmeans import (
     KernelKMeans,
@@ -23,7 +26,12 @@ from sketchmeans import (
     TableClusterer,
     open_rows,
 )
-from sketchmeans.data.preparation import PreparedSource, as_table, learned, scaling
+from sketchmeans.data.preparation import (
+    PreparedSource,
+    as_table,
+    fit_scaling,
+    scaling,
+)
 from sketchmeans.data.sources import Source, column_types
 from sketchmeans.diagnostics import certificate, cluster_summary
 from sketchmeans.numerics.parallel import Workers
@@ -112,7 +120,7 @@ def test_many_blocks_give_the_moments_of_all_rows():
     source = as_table(X).open(None)
     ticks = []
     with Workers(2) as workers:
-        found, kept = learned(
+        found, kept = fit_scaling(
             source, "standard", "error", workers, lambda: ticks.append(1)
         )
     assert kept is None
@@ -164,6 +172,7 @@ def test_frames_and_files_give_the_same_labels(tmp_path):
     expected = model().fit(frame)
     tables = [
         pl.from_pandas(frame),
+        pl.from_pandas(frame).lazy(),
         pa.Table.from_pandas(frame),
         frame.convert_dtypes(),
         *[_written(kind, tmp_path) for kind in ("csv", "parquet", "feather")],
@@ -257,7 +266,7 @@ class Counted(Source):
 
     def read(self, start, stop, out=None):
         self.tallest = max(self.tallest, stop - start)
-        out = self._block(stop - start) if out is None else out
+        out = self._new_block(stop - start) if out is None else out
         out[...] = self.X[start:stop]
         return out
 
@@ -265,8 +274,9 @@ class Counted(Source):
         return self.X[indices]
 
 
-def test_a_source_is_streamed_block_by_block():
-    X = np.random.default_rng(0).normal(size=(250_000, 24))  # 48 MB: not held
+def test_a_source_is_streamed_block_by_block(monkeypatch):
+    monkeypatch.setattr("sketchmeans.data.rows.IN_MEMORY_BYTES", 0)
+    X = np.random.default_rng(0).normal(size=(30_000, 24))
     X[::7, 3] = np.nan
     source = Counted(X)
     found = TableClusterer(
@@ -308,7 +318,7 @@ def test_columns_are_found_by_name_in_any_order():
         found.predict(frame[["age", "name"]])
     with pytest.raises(ValueError, match="has no column names"):
         found.predict(frame[FEATURES].to_numpy())
-    with pytest.raises(ValueError, match="no numbers: age"):
+    with pytest.raises(ValueError, match="not hold numbers: age"):
         found.predict(frame.assign(age="old"))
 
 
@@ -333,7 +343,9 @@ def test_new_rows_with_gaps():
     filling = model(missing="mean").fit(frame)
     means = gaps.fillna(frame[FEATURES].mean())
     assert_array_equal(filling.predict(gaps), filling.predict(means))
-    with pytest.raises(ValueError, match="no value in row 3, column 'income', and the"):
+    with pytest.raises(
+        ValueError, match=r"no value \(NaN\) in row 3, column 'income', and the"
+    ):
         model().fit(frame).predict(gaps)
 
 
@@ -413,7 +425,9 @@ def test_checkpoints_are_those_of_the_estimator(tmp_path):
     with pytest.raises(ValueError, match="is of another fit"):
         model(scale="robust").fit(frame, checkpoint=path)
     exact = TableClusterer(KernelKMeans(3), exclude=["name", "group"])
-    with pytest.raises(ValueError, match="KernelKMeans has no checkpoints"):
+    with pytest.raises(
+        ValueError, match="checkpoint should be None: KernelKMeans does not"
+    ):
         exact.fit(frame, checkpoint=path)
 
 
@@ -450,13 +464,119 @@ def test_callbacks_see_the_stages_of_both():
     assert min(events.costs) == pytest.approx(found.cost_)
 
 
+# --- any clusterer --------------------------------------------------------------------
+
+
+def _expected_failures(estimator):
+    # Repeated rows are shuffled, so the same seed draws other rows: equal in law only,
+    # as in scikit-learn's own KMeans.
+    reason = "sample_weight is not equivalent to repeating samples: the draws differ"
+    return {
+        "check_sample_weight_equivalence_on_dense_data": reason,
+        "check_sample_weight_equivalence_on_sparse_data": reason,
+    }
+
+
+# check_array_api_input reports a skip: it needs an environment variable that is read at
+# import, and tables are read through NumPy in any case.
+@parametrize_with_checks(
+    [TableClusterer(NystromKMeans(3, n_init=1, random_state=0))],
+    expected_failed_checks=_expected_failures,
+)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def test_a_clusterer_of_scikit_learn():
+    frame = people(gaps=True)
+    found = model(missing="drop").set_params(estimator=KMeans(3, random_state=0))
+    labels = found.fit_predict(frame)
+    rows = found.prepare(frame)
+    expected = KMeans(3, random_state=0).fit(rows.read(0, len(rows)))
+    kept = np.setdiff1d(np.arange(N), GAPS)
+    assert_array_equal(labels[kept], expected.labels_)
+    assert_array_equal(found.predict(frame), labels)
+    assert found.inertia_ == expected.inertia_
+    assert found.score(frame) == pytest.approx(-expected.inertia_)
+    assert found.transform(frame).shape == (N, 3)
+    assert len(found.get_feature_names_out()) == 3
+    for name in ("cost", "cost_", "exemplars_", "exemplar_indices_"):
+        assert not hasattr(found, name)
+    centres = found.inverse_transform(found.estimator_.cluster_centers_)
+    means = frame[FEATURES].iloc[kept].astype(float).groupby(labels[kept]).mean()
+    assert_allclose(centres, means, rtol=1e-5)
+
+
+def test_a_clusterer_that_only_fits():
+    frame = people()
+    found = model().set_params(estimator=DBSCAN(eps=0.5, min_samples=3))
+    assert adjusted_rand_score(GROUPS, found.fit_predict(frame)) > 0.9
+    assert not hasattr(found, "predict")
+    assert not hasattr(found, "score")
+    with pytest.raises(AttributeError, match="'DBSCAN' object has no attribute 'trans"):
+        found.transform(frame)
+    found.set_params(estimator=AgglomerativeClustering(3))
+    with pytest.raises(ValueError, match="sample_weight should be None: Agglomerative"):
+        found.fit(frame, sample_weight=np.ones(N))
+
+
+def test_rows_for_a_clusterer_of_scikit_learn_have_to_fit_in_memory(monkeypatch):
+    monkeypatch.setattr("sketchmeans.cluster.table.memory_budget", lambda given: 5_000)
+    monkeypatch.setattr("sketchmeans.data.source_rows.FIXED_NEED", 10**9)
+    found = model().set_params(estimator=KMeans(3))
+    with pytest.raises(
+        MemoryError, match=r"KMeans takes rows in memory.* take 14\.4 kB"
+    ):
+        found.fit(people())
+
+
+@pytest.mark.parametrize("missing", ["error", "drop", "mean"])
+def test_weights_count_rows(missing):
+    frame = people(gaps=missing != "error")
+    weights = np.random.default_rng(0).integers(0, 4, N)
+    repeated = frame.loc[np.repeat(np.arange(N), weights)]
+    once = model(missing=missing).fit(frame, sample_weight=weights)
+    more = model(missing=missing).fit(repeated)
+    tiny = model(missing=missing).fit(frame, sample_weight=weights * 2.0**-1000)
+    assert_array_equal(tiny.scale_, once.scale_)
+    assert_array_equal(tiny.labels_, once.labels_)
+    assert_allclose(once.center_, more.center_, rtol=1e-9)
+    assert_allclose(once.scale_, more.scale_, rtol=1e-9)
+    assert once.cluster_sizes_.sum() == more.cluster_sizes_.sum()
+    assert once.cost(frame, weights) == pytest.approx(once.cost(repeated))
+    assert once.score(frame, sample_weight=weights) == pytest.approx(
+        once.score(repeated)
+    )
+
+
+def test_weights_of_sparse_tables_and_of_quartiles():
+    X = sparse.random(300, 5, 0.5, format="csr", random_state=0)
+    weights = np.random.default_rng(0).integers(0, 4, 300)
+    repeated = X[np.repeat(np.arange(300), weights)]
+    once = TableClusterer(nystrom()).fit(X, sample_weight=weights)
+    assert_allclose(once.scale_, repeated.toarray().std(axis=0), rtol=1e-9)
+    robust = TableClusterer(nystrom(), scale="robust")
+    robust.fit(X.toarray(), sample_weight=weights)
+    quartiles = np.quantile(
+        repeated.toarray(), [0.25, 0.5, 0.75], axis=0, method="inverted_cdf"
+    )
+    assert_allclose(robust.center_, quartiles[1])
+    assert_allclose(robust.scale_, quartiles[2] - quartiles[0])
+
+
+def test_a_path_is_not_metadata_of_a_fit():
+    request = model().get_metadata_routing().fit.requests
+    assert "sample_weight" in request
+    assert "checkpoint" not in request
+
+
 # --- errors --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"exclude": None}, r"columns that are no numbers: name \("),
+        ({"exclude": None}, r"columns that do not hold numbers: name \("),
         ({"exclude": [], "label_column": None}, r"name \(.*\), group \(.*exclude"),
         ({"columns": ["age", "height"]}, "no column 'height'; its columns are 'name'"),
         ({"exclude": ["a", "b"]}, "no columns 'a', 'b'"),
@@ -489,7 +609,7 @@ def test_wrong_tables(tmp_path):
         model().fit(frame.assign(age=np.where(np.arange(N) % 2, 1e200, -1e200)))
     with pytest.raises(ValueError, match=r"more than one column \['age'\]"):
         model().fit(pd.concat([frame, frame[["age"]]], axis=1))
-    with pytest.raises(ValueError, match="estimator='x' should be a KernelKMeans"):
+    with pytest.raises(ValueError, match="estimator='x' should be a clusterer"):
         TableClusterer("x").fit(frame)
     with pytest.raises(ValueError, match="kernel='precomputed' should be another"):
         TableClusterer(NystromKMeans(2, kernel="precomputed")).fit(frame)
@@ -505,5 +625,7 @@ def test_wrong_tables(tmp_path):
     text = io.StringIO()
     text.write("a,b\n" + "1.5,2.5\n" * 200_000 + "1.5,word\n")
     path.write_text(text.getvalue())
-    with pytest.raises(ValueError, match="row 200000, column 'b': 'word' is no number"):
+    with pytest.raises(
+        ValueError, match="row 200000, column 'b': 'word' is not a number"
+    ):
         TableClusterer(nystrom()).fit(path)

@@ -1,6 +1,7 @@
 """Files that change while they are used: no pass mixes rows of two files."""
 
 import os
+from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,12 @@ from tests.written import (
     stream_small_files,
     write_arrow,
     write_csr_folder,
+    write_npy,
     write_npy_folder,
     write_npy_mixed_orders,
     write_npy_pattern,
     write_npz_packed_fortran,
+    write_parquet,
     write_parquet_folder,
     write_svmlight_folder,
 )
@@ -33,7 +36,8 @@ FOLDERS |= {write_npy_pattern, write_parquet_folder, write_svmlight_folder}
 ONE_FILE = [
     write
     for write in [*TYPED, *TEXT, *SPARSE]
-    if write not in FOLDERS | {write_npz_packed_fortran}
+    if write
+    not in FOLDERS | {write_npz_packed_fortran, write_npy, write_parquet, write_arrow}
 ]
 CHANGED = r"has changed since it was opened"
 
@@ -64,8 +68,16 @@ def cut_off(path):
     os.truncate(path, path.stat().st_size // 3)
 
 
-@pytest.mark.parametrize("change", [rewritten, replaced, cut_off, os.unlink])
-@pytest.mark.parametrize("write", ONE_FILE, ids=lambda write: write.__name__)
+CHANGES = [rewritten, replaced, cut_off, os.unlink]
+
+
+@pytest.mark.parametrize(
+    ("write", "change"),
+    [
+        *product([write_npy, write_parquet, write_arrow], CHANGES),
+        *zip(ONE_FILE, cycle(CHANGES), strict=False),
+    ],
+)
 def test_a_file_that_changes_is_read_no_further(write, change, tmp_path):
     rows = sparse.csr_array(X[:3_000]) if write in SPARSE else X[:3_000]
     path = Path(write(tmp_path, rows))

@@ -67,7 +67,8 @@ def never_read(monkeypatch, path, model, match):
 @pytest.mark.parametrize("estimator", [NystromKMeans, KernelKMeans])
 def test_parquet_is_refused_before_it_is_read(estimator, wrap, tmp_path, monkeypatch):
     path = tmp_path / "rows.parquet"
-    pq.write_table(pa.table({name: X[:, j] for j, name in enumerate("abcdef")}), path)
+    rows = np.tile(X, (70, 1))  # several batches
+    pq.write_table(pa.table({c: rows[:, j] for j, c in enumerate("abcdef")}), path)
     model = wrap(estimator(2, max_memory="20MB"))
     never_read(monkeypatch, path, model, r"To read rows of 6 features from .*20 MB")
 

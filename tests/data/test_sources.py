@@ -3,12 +3,12 @@
 import os
 import weakref
 import zipfile
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import feather
 from pyarrow import parquet as pq
 from scipy import sparse
 from sklearn.decomposition import PCA
@@ -25,9 +25,9 @@ from sketchmeans import (
     open_rows,
     select_landmarks,
 )
-from sketchmeans.data.rows import SourceRows, as_rows
-from sketchmeans.data.sources import Source, tables
-from sketchmeans.data.sources.batches import DenseBatches, ForwardBatches
+from sketchmeans.data.rows import as_rows
+from sketchmeans.data.source_rows import SourceRows
+from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics import certificate, effective_dimension
 from sketchmeans.numerics.parallel import Workers
 from tests.numerics.test_memory import _run, linux
@@ -46,8 +46,11 @@ from tests.written import (
     svmlight,
     write_arrow,
     write_csr,
+    write_csr_packed,
     write_csv,
+    write_csv_without_header,
     write_npy,
+    write_npy_folder,
     write_npy_fortran,
     write_npz_packed,
     write_npz_packed_fortran,
@@ -93,8 +96,9 @@ def assert_same_numbers(source, rows):
         assert source.nnz == rows.nnz
 
 
-@pytest.mark.parametrize("write", TYPED, ids=lambda write: write.__name__)
-@pytest.mark.parametrize("dtype", ["f8", "f4", "u1"])
+@pytest.mark.parametrize(
+    ("write", "dtype"), list(zip(TYPED, cycle(["f8", "f4", "u1"]), strict=False))
+)
 def test_dense_files_hold_the_array(write, dtype, tmp_path):
     rows = (10 * np.abs(X)).astype(dtype)
     source = open_rows(write(tmp_path, rows))
@@ -106,8 +110,9 @@ def test_dense_files_hold_the_array(write, dtype, tmp_path):
     np.testing.assert_array_equal(source.read(5, 9), rows[5:9])
 
 
-@pytest.mark.parametrize("write", TEXT, ids=lambda write: write.__name__)
-@pytest.mark.parametrize("dtype", [None, "float32"])
+@pytest.mark.parametrize(
+    ("write", "dtype"), list(zip(TEXT, cycle([None, "float32"]), strict=False))
+)
 def test_text_holds_the_array(write, dtype, tmp_path):
     rows = X.astype(dtype or "float64")
     source = open_rows(write(tmp_path, rows), dtype=dtype)
@@ -165,7 +170,19 @@ def fitted():
     return {name: (rows, _model().fit(rows)) for name, rows in forms.items()}
 
 
-@pytest.mark.parametrize("write", [*TYPED, *TEXT], ids=lambda write: write.__name__)
+@pytest.mark.parametrize(
+    "write",
+    [
+        write_npy,
+        write_npy_fortran,
+        write_npy_folder,
+        write_npz_packed,
+        write_npz_packed_fortran,
+        write_parquet,
+        write_arrow,
+        write_csv_without_header,
+    ],
+)
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
 def test_fit_on_a_file_is_fit_on_the_array(write, tmp_path, fitted):
     form = "f8" if write in TEXT else "f4"
@@ -177,7 +194,7 @@ def test_fit_on_a_file_is_fit_on_the_array(write, tmp_path, fitted):
     assert hasattr(found, "feature_names_in_") == (write in NAMED)
 
 
-@pytest.mark.parametrize("write", SPARSE, ids=lambda write: write.__name__)
+@pytest.mark.parametrize("write", [write_csr_packed, write_svmlight_from_one])
 def test_fit_on_a_sparse_file_is_fit_on_the_matrix(write, tmp_path):
     rows = sparse.csr_array(np.round(X, 2))
     path = write(tmp_path, rows)
@@ -199,9 +216,9 @@ def test_every_method_takes_a_path_a_string_and_a_source(tmp_path, fitted):
         assert model.score(given) == expected.score(rows)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 3])
 @pytest.mark.parametrize(
-    "write", [write_npy, write_parquet_folder, write_csv, write_npz_packed]
+    ("write", "n_jobs"),
+    [(write_npy, 1), (write_parquet_folder, 3), (write_csv, 3), (write_npz_packed, 1)],
 )
 def test_threads_change_nothing(write, n_jobs, tmp_path, fitted):
     rows, expected = fitted["f8"]
@@ -217,13 +234,10 @@ def test_threads_change_nothing(write, n_jobs, tmp_path, fitted):
         {"kernel": "laplacian", "n_landmarks": 10},
         {"gamma": "median"},
         {"reducer": "svd"},
-        {"reducer": "sign"},
         {"reducer": PCA(3, random_state=0)},
         {"landmarks": "kmeans++"},
-        {"landmarks": "ridge-leverage"},
         {"algorithm": "full"},
         {"init": np.arange(4), "n_init": 1},
-        {"init": X[:4], "n_init": 1},
     ],
     ids=lambda params: "-".join(params),
 )
@@ -233,7 +247,7 @@ def test_every_way_to_fit(params, tmp_path):
     _same_model(_model(**params).fit(path), _model(**params).fit(rows), path, rows)
 
 
-@pytest.mark.parametrize("write", [write_npy, write_parquet, write_csv])
+@pytest.mark.parametrize("write", [write_npy, write_parquet])
 def test_weights(write, tmp_path):
     path = write(tmp_path, X)
     found = _model().fit(path, sample_weight=WEIGHTS)
@@ -246,7 +260,7 @@ def test_weights(write, tmp_path):
         _model().fit(path, sample_weight=[1, 2, 3])
 
 
-@pytest.mark.parametrize("reducer", ["svd", "sampling", "laplacian"])
+@pytest.mark.parametrize("reducer", ["svd", "laplacian"])
 def test_sketched_k_means(reducer, tmp_path):
     rows = X[:3_000].astype("f4")
     path = write_npy(tmp_path, rows)
@@ -257,11 +271,10 @@ def test_sketched_k_means(reducer, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "write", [write_npy, write_npy_fortran, write_parquet, write_csr]
+    ("write", "n_jobs"), [(write_npy_fortran, 1), (write_parquet, 2), (write_csr, 1)]
 )
-@pytest.mark.parametrize("n_jobs", [1, 2])
 def test_exact_kernel_k_means(write, n_jobs, tmp_path):
-    rows = X[:1_500]
+    rows = X[:800]
     rows = sparse.csr_array(rows) if write is write_csr else rows
     rows = np.asfortranarray(rows) if write is write_npy_fortran else rows
     path = write(tmp_path, rows)
@@ -321,7 +334,7 @@ def test_a_precomputed_kernel_of_the_map(tmp_path):
 
 def test_landmarks_and_diagnostics(tmp_path):
     path = write_npy(tmp_path, X)
-    for method in ("uniform", "ridge-leverage", "rpcholesky"):
+    for method in ("uniform", "rpcholesky"):
         found = select_landmarks(path, 20, method, random_state=0)
         expected = select_landmarks(X, 20, method, random_state=0)
         np.testing.assert_array_equal(found.indices, expected.indices)
@@ -337,7 +350,7 @@ def test_a_small_file_is_read_once(tmp_path, monkeypatch, fitted):
     path = write_parquet(tmp_path, rows)
     with Workers(1) as workers:
         assert isinstance(as_rows(path, workers), SourceRows)
-        monkeypatch.setattr("sketchmeans.data.rows.HELD_BYTES", rows.nbytes)
+        monkeypatch.setattr("sketchmeans.data.rows.IN_MEMORY_BYTES", rows.nbytes)
         held = as_rows(path, workers)
         assert not isinstance(held, SourceRows)
         assert held.memory == rows.nbytes  # the plan has to know
@@ -541,6 +554,8 @@ def work():
 
 @linux
 @pytest.mark.slow
+@pytest.mark.memory
+@pytest.mark.process
 def test_a_file_ten_times_as_large_as_the_memory(tmp_path):
     _write_clusters(tmp_path / "rows.npy", 1_100_000, 180)
     budget = 158_000_000
@@ -549,14 +564,15 @@ def test_a_file_ten_times_as_large_as_the_memory(tmp_path):
     found = _run(code, tmp_path / "rows.npy")
     (tmp_path / "rows.npy").unlink()  # pytest would keep it
     assert (found["n"], found["m"]) == (1_100_000, 40)
-    # 100 MB more would be allowed.
     assert found["peak"] < budget
 
 
 @linux
 @pytest.mark.slow
+@pytest.mark.memory
+@pytest.mark.process
 def test_a_fit_on_parquet_stays_in_the_smallest_budget_that_it_accepts(tmp_path):
-    rows = np.random.default_rng(0).normal(size=(150_000, 60)).astype(np.float32)
+    rows = np.random.default_rng(0).normal(size=(70_000, 60)).astype(np.float32)
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({f"c{j}": rows[:, j] for j in range(60)}), path)
     code = """
@@ -571,7 +587,7 @@ for _ in range(2):  # what reading takes, then all
 measure(work)
 """
     found = _run(FIT + code, path)
-    assert found["n"] == 150_000
+    assert found["n"] == 70_000
     assert found["peak"] <= found["budget"]
 
 
@@ -585,142 +601,3 @@ def test_a_source_is_freed_with_its_last_reference(write, tmp_path):
     _model().fit(source)
     del source
     assert freed() is None
-
-
-@pytest.mark.parametrize("mixed", [False, True])
-@pytest.mark.parametrize("suffix", ["parquet", "feather"])
-def test_rows_of_tables_across_tiles_and_batches(suffix, mixed, tmp_path):
-    n = 2 * tables._TILE_ROWS + 500
-    X = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
-    kinds = [np.float32, np.float64 if mixed else np.float32, np.float32]
-    columns = {f"x{j}": X[:, j].astype(kind) for j, kind in enumerate(kinds)}
-    path = tmp_path / f"rows.{suffix}"
-    if suffix == "parquet":
-        pq.write_table(pa.table(columns), path, row_group_size=n - 700)
-    else:
-        feather.write_feather(pa.table(columns), str(path), chunksize=n - 700)
-    source = open_rows(path)
-    tile = tables._TILE_ROWS
-    for start, stop in [(0, n), (1, n - 1), (tile - 1, tile + 1), (0, tile)]:
-        np.testing.assert_array_equal(source.read(start, stop), X[start:stop])
-    numbers = np.random.default_rng(1).permutation(n)[:700]
-    np.testing.assert_array_equal(source.take(numbers), X[numbers])
-
-
-def test_tiles_of_wide_tables_have_few_rows(monkeypatch, tmp_path):
-    monkeypatch.setattr(tables, "_TILE_BYTES", 3 * X[0].nbytes)
-    source = open_rows(write_parquet(tmp_path, X))
-    assert source.thread_memory == 3 * X[0].nbytes
-    np.testing.assert_array_equal(source.read(0, len(X)), X)
-
-
-class _Counted(ForwardBatches):
-    """Batches of ten rows, which say when they are decoded."""
-
-    def __init__(self, n_rows):
-        super().__init__(np.array([0]), n_rows, 8 * 2**20, "rows")
-        self.decoded = []
-
-    def begin(self, start):
-        def batches():
-            for first in range(0, self._n_rows, 10):
-                self.decoded.append(first)
-                yield np.arange(first, first + 10)[:, None], 10
-
-        return batches()
-
-
-class _CountedRows(DenseBatches):
-    def __init__(self, n_rows):
-        self.shape, self.dtype = (n_rows, 1), np.dtype(np.int64)
-        self.batches = _Counted(n_rows)
-
-    def held(self):
-        kept = self.batches._kept
-        return [entry.first for entry in kept if entry.batch is not None]
-
-
-def test_batches_of_a_long_file_are_dropped_when_they_were_read():
-    rows = _CountedRows(100)
-    for _ in range(3):
-        rows.batches.decoded.clear()
-        for start in range(0, 100, 4):
-            block = rows.read(start, start + 4)
-            np.testing.assert_array_equal(block[:, 0], np.arange(start, start + 4))
-        assert rows.batches.decoded == list(range(0, 100, 10))
-    # In the last two passes nothing is kept but the batch at work and the next.
-    for start in range(0, 60, 4):
-        rows.read(start, start + 4)
-        assert len(rows.held()) <= 2
-        assert all(first + 10 > start + 4 for first in rows.held())
-
-
-def test_batches_of_a_short_file_are_decoded_once():
-    rows = _CountedRows(40)
-    for _ in range(3):
-        for start in range(0, 40, 4):
-            rows.read(start, start + 4)
-    assert rows.batches.decoded == [0, 10, 20, 30]
-    rows.release()
-    assert rows.held() == []
-
-
-def test_a_batch_stays_until_the_slowest_thread_has_read_it():
-    rows = _CountedRows(200)
-    for start in range(0, 200, 5):  # a pass in which batches are dropped
-        rows.read(start, start + 5)
-    rows.batches.decoded.clear()
-    late = range(5, 10)  # one thread dawdles over these
-    for start in [0, 10, 15, 20]:
-        rows.read(start, start + 5)
-    assert rows.held()[0] == 0
-    np.testing.assert_array_equal(rows.read(5, 10)[:, 0], late)
-    assert 0 not in rows.held()
-    assert rows.batches.decoded == sorted(set(rows.batches.decoded))  # none twice
-
-
-def test_two_who_read_the_same_file_do_not_drop_what_the_other_needs():
-    rows = _CountedRows(400)
-    for start in range(0, 400, 5):  # a pass in which batches are dropped
-        rows.read(start, start + 5)
-    rows.batches.decoded.clear()
-    for start in range(0, 400, 5):  # one after the other, side by side
-        for late in (start, start - 10):
-            if late >= 0:
-                block = rows.read(late, late + 5)
-                np.testing.assert_array_equal(block[:, 0], np.arange(late, late + 5))
-    assert len(rows.batches.decoded) < 50  # for 40 batches
-
-
-def test_blocks_in_nearly_ascending_order_decode_each_batch_once():
-    rows, rng = _CountedRows(2000), np.random.default_rng(0)
-    for _ in range(3):
-        rows.batches.decoded.clear()
-        # As threads do: each of four is up to three blocks behind or before the others.
-        order = np.argsort(np.arange(500) + rng.uniform(0, 3, size=500))
-        for start in (4 * order).tolist():
-            block = rows.read(start, start + 4)
-            np.testing.assert_array_equal(block[:, 0], np.arange(start, start + 4))
-        assert rows.batches.decoded == list(range(0, 2000, 10))
-
-
-def test_rows_are_right_whatever_threads_ask_for():
-    rows, rng = _CountedRows(1000), np.random.default_rng(0)
-    starts = rng.permuted(np.arange(0, 1000, 4).reshape(-1, 10), axis=1).ravel()
-    with Workers(4) as workers:
-        for _ in range(3):
-            blocks = workers.map(lambda start: rows.read(start, start + 4), starts)
-            for start, block in zip(starts, blocks, strict=True):
-                np.testing.assert_array_equal(block[:, 0], np.arange(start, start + 4))
-
-
-def test_a_batch_that_is_decoded_again_is_kept_once():
-    rows = _CountedRows(40)
-    rows.take(np.array([35]))
-    rows.batches._starts = np.array([0, 30])
-    rows.batches.release()
-    rows.take(np.array([5]))
-    for _ in range(3):
-        for start in range(0, 40, 4):
-            rows.read(start, start + 4)
-    assert sorted(rows.held()) == [0, 10, 20, 30]

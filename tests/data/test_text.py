@@ -55,7 +55,7 @@ def test_what_is_not_clear_is_told(tmp_path):
     with pytest.raises(ValueError, match=r"could be separated by ';' or '\|': write"):
         open_rows(path)
     path.write_text("a;b\n1;2,5\n")
-    with pytest.raises(ValueError, match="'2,5' is no number: decimals should have a"):
+    with pytest.raises(ValueError, match="'2,5' is not a number: decimals should"):
         open_rows(path)
 
 

@@ -327,7 +327,7 @@ def test_what_cannot_be_compared_is_refused(params, text, X, tmp_path):
 
 
 def test_a_file_that_has_changed_is_named(X, tmp_path, monkeypatch):
-    monkeypatch.setattr("sketchmeans.data.rows.HELD_BYTES", 0)
+    monkeypatch.setattr("sketchmeans.data.rows.IN_MEMORY_BYTES", 0)
     table, file = tmp_path / "rows.npy", tmp_path / "run.ckpt"
     np.save(table, X)
     first = estimator().fit(table, checkpoint=file)
@@ -342,14 +342,14 @@ def test_a_file_that_has_changed_is_named(X, tmp_path, monkeypatch):
 def test_a_file_that_changes_meanwhile_leaves_no_mixed_checkpoint(
     X, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("sketchmeans.data.rows.HELD_BYTES", 0)
+    monkeypatch.setattr("sketchmeans.data.rows.IN_MEMORY_BYTES", 0)
     table, file = tmp_path / "rows.npy", tmp_path / "run.ckpt"
     np.save(table, X)
     cut_after(monkeypatch, 2)
     with pytest.raises(Cut):
         estimator().fit(table, checkpoint=file)
     monkeypatch.undo()
-    monkeypatch.setattr("sketchmeans.data.rows.HELD_BYTES", 0)
+    monkeypatch.setattr("sketchmeans.data.rows.IN_MEMORY_BYTES", 0)
     before = file.read_bytes()
     run_stage = SavedFit.run_stage
 

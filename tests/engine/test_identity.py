@@ -8,7 +8,8 @@ from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
 from sketchmeans import NystromKMeans, open_rows
-from sketchmeans.data.rows import Rows, SourceRows, as_rows
+from sketchmeans.data.rows import Rows, as_rows
+from sketchmeans.data.source_rows import SourceRows
 from sketchmeans.engine.identity import describe, digest_rows, identify_fit
 from sketchmeans.kernels import RBF
 from sketchmeans.landmarks import KernelKMeansPlusPlus

@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 
 from sketchmeans import NystromKMeans, open_rows
-from sketchmeans.data.rows import Rows, SourceRows, by_block
+from sketchmeans.data.rows import Rows, by_block
+from sketchmeans.data.source_rows import SourceRows
 from sketchmeans.engine import looks
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.bundles import bundled

@@ -91,7 +91,7 @@ def choose(
         estimator = make_estimator("nystrom", counts[0], {**params, "gamma": width})
         model = make_clusterer(table_options, estimator, table)
         with Display(screen) as display:
-            rows = display.attach(model).learn(table).prepare(table)
+            rows = display.attach(model).fit_preparation(table).prepare(table)
         choose_gamma = has_gamma and len(gammas) != 1
         if len(counts) > 1 or choose_gamma:
             counts = _limit_counts(screen, rows, counts)

@@ -89,7 +89,7 @@ def _compare(
 
     with Display(screen) as display:
         clusterer = make_clusterer(options, models[PLAIN], table)
-        rows = display.attach(clusterer).learn(table).prepare(table)
+        rows = display.attach(clusterer).fit_preparation(table).prepare(table)
         classes = None
         if options.label_column is not None:
             classes = clusterer.label_values(table)

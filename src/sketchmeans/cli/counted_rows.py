@@ -8,6 +8,7 @@ from sketchmeans.cli.progress import Display
 from sketchmeans.data.preparation import Column, Table
 from sketchmeans.data.sources import Source
 from sketchmeans.data.sources.base import Block
+from sketchmeans.data.sources.derived import WrappedSource
 from sketchmeans.numerics.linalg import Array
 
 
@@ -29,33 +30,25 @@ class CountedTable(Table):
     def values(self, column: Column) -> Array:
         return self._table.values(column)
 
-    def like(self, zero_based: bool, n_features: int) -> Table:
-        alike = self._table.like(zero_based, n_features)
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
+        alike = self._table.like_fit(zero_based, n_features)
         return CountedTable(alike, self._display, self._n_passes)
 
 
-class _CountedSource(Source):
-    def __init__(self, source: Source, display: Display) -> None:
-        self._source, self._display = source, display
-        for name in Source.__annotations__:
-            setattr(self, name, getattr(source, name))
+class _CountedSource(WrappedSource):
+    def __init__(self, inner: Source, display: Display) -> None:
+        super().__init__(inner)
+        self._display, self.order = display, inner.order
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        block = self._source.read(start, stop, out)
+        block = self.inner.read(start, stop, out)
         self._display.add_rows(stop - start)
         return block
 
     def take(self, indices: Array) -> Block:
-        return self._source.take(indices)
+        return self.inner.take(indices)
 
-    def locate(self, row: int) -> tuple[str, int]:
-        return self._source.locate(row)
-
-    def widened(self, n_features: int) -> Source:
-        return _CountedSource(self._source.widened(n_features), self._display)
-
-    def like(self, zero_based: bool) -> Source:
-        return _CountedSource(self._source.like(zero_based), self._display)
-
-    def release(self) -> None:
-        self._source.release()
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Source:
+        return _CountedSource(
+            self.inner.like_fit(zero_based, n_features), self._display
+        )

@@ -139,14 +139,15 @@ def make_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> Any
 def open_model_rows(model: Any, table: Table) -> Any:
     """Return the rows of a table as the estimator in a model sees them."""
     from sketchmeans import TableClusterer
-    from sketchmeans.data.preparation import known_columns
 
     if isinstance(model, TableClusterer):
         return model.prepare(table)
+    from sketchmeans.data.preparation import match_columns
+
     names = getattr(model, "feature_names_in_", None)
     if names is None or table.types is None:
         return table.open(None)
-    return table.open(known_columns(table, list(names)))
+    return table.open(match_columns(table, list(names)))
 
 
 def read_classes(model: Any, table: Table) -> Any:

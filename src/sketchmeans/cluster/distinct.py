@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.rows import Rows, block_height, spans
+from sketchmeans.data.rows import Rows, block_height, block_slices
 from sketchmeans.numerics.linalg import Array
 
 
@@ -20,7 +20,7 @@ def labels_of_distinct_rows(rows: Rows, k: int) -> Array | None:
     numbers: dict[Any, int] = {}
     labels = np.full(len(rows), -1, dtype=np.int32)
     left_out: list[tuple[int, Any]] = []
-    for start, stop in spans(len(rows), block_height(rows.n_features, 0)):
+    for start, stop in block_slices(len(rows), block_height(rows.n_features, 0)):
         weights = rows.block_weights(start, stop)
         for i, key in enumerate(_keys(rows, rows.block(start, stop)), start):
             if weights is not None and weights[i - start] == 0.0:

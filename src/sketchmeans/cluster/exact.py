@@ -171,7 +171,7 @@ class KernelKMeans(KernelClusterer):
                 cheap = int(_RESTART_WORK / (len(rows) ** 2 * self.n_clusters))
                 restarts = min(restarts, max(2, cheap))
             self._check_memory(rows, restarts)
-            rows = rows.held()
+            rows = rows.load()
             progress = Progress(self, self.verbose)
             with progress.step("kernel matrix"):
                 kernel = self._resolved_kernel(rows, kernel_rng)
@@ -245,7 +245,7 @@ class KernelKMeans(KernelClusterer):
         matrix = 0 if self.__sklearn_tags__().input_tags.pairwise else n * n
         distances = 4 * n * restarts * self.n_clusters * 8
         need = FIXED_NEED + matrix * rows.dtype.itemsize + distances
-        need += rows.memory + rows.held_memory
+        need += rows.memory + rows.load_memory
         if need > budget:
             raise MemoryError(
                 f"Exact kernel k-means on n={n:,} rows needs {format_bytes(need)} for "

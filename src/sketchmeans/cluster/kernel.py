@@ -55,14 +55,14 @@ class KernelClusterer(Clusterer):
         rows = super()._training_rows(X, sample_weight, workers)
         if self.__sklearn_tags__().input_tags.pairwise:
             self._check_copy(rows)
-            K = _kernel_matrix(rows.held())
+            K = _kernel_matrix(rows.load())
             return Rows(K, workers, rows.weights).with_unit(rows.weight_unit)
         return rows
 
     def _check_copy(self, rows: Rows) -> None:
         """Raise where a given matrix must be copied to floats and does not fit."""
         is_float = not rows.is_sparse and rows.X.dtype == rows.dtype
-        if is_float and not rows.held_memory:
+        if is_float and not rows.load_memory:
             return
         need = len(rows) * rows.n_features * rows.dtype.itemsize
         budget = memory_budget(self.max_memory)
@@ -99,7 +99,7 @@ class KernelClusterer(Clusterer):
         enough: they are computed in float64.
         """
         if kernel.features(rows.block(0, 1)) is not None and not is_given(kernel):
-            rows.widen_for(rows.survey().variance)
+            rows.widen_for(rows.moments().variance)
         exponent = typical_exponent(kernel, rows, rng)
         if exponent >= _FLOAT32_NEAR:
             return
@@ -145,7 +145,7 @@ def _kernel_matrix(rows: Rows) -> Array:
 
     An array of floats is taken as it is.
     """
-    rows.survey()  # finds what is not finite
+    rows.moments()  # finds what is not finite
     if len(rows) != rows.n_features:
         raise ValueError(
             f"X.shape={rows.X.shape} should be square with kernel='precomputed': "

@@ -24,7 +24,7 @@ from sketchmeans.cluster.resume import (
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import validated, weighted_rows
 from sketchmeans.data.labels import check_labels_path, written_labels
-from sketchmeans.data.rows import HELD_BYTES, Block, Rows
+from sketchmeans.data.rows import IN_MEMORY_BYTES, Block, Rows
 from sketchmeans.engine.audit import audited
 from sketchmeans.engine.blocks import BlockEngine, new_engine
 from sketchmeans.engine.checkpoint import SavedFit
@@ -303,7 +303,7 @@ class NystromKMeans(KernelClusterer):
         with Workers(self.n_jobs) as workers:
             original = self._training_rows(X, sample_weight, workers)
             check_labels_path(labels_out, len(original))
-            original.settle(memory_budget(self.max_memory))
+            original.persist(memory_budget(self.max_memory))
             saved = open_saved_fit(self, checkpoint, original)
             generator = as_generator(load_or_draw_seed(self, saved))
             kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = (
@@ -318,7 +318,7 @@ class NystromKMeans(KernelClusterer):
                     names = getattr(self, "feature_names_in_", None)
                     shift = self._reducer_shift(reducer, original)
                     view = reduced(reducer, _about(original, shift), names)
-                    if view.held_memory <= HELD_BYTES:  # the data alone decide
+                    if view.load_memory <= IN_MEMORY_BYTES:  # the data alone decide
                         view.hold()
                     rows = view
                 kernel = self._resolved_kernel(rows, kernel_rng)

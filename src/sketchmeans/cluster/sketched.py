@@ -169,14 +169,14 @@ class SketchedKMeans(Clusterer):
         reducer = as_reducer(self.reducer, self.n_clusters, sketch_rng, self.n_jobs)
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
-            rows.widen_for(rows.survey().variance)
+            rows.widen_for(rows.moments().variance)
             space = InputSpace.of(rows, self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("sketch"):
                 near = ShiftedRows(rows, space.shift) if space.shift.any() else rows
                 view = reduced(reducer, near, getattr(self, "feature_names_in_", None))
                 schedule = self._schedule(view, self._restarts(seeding))
-                sketch = view.held()
+                sketch = view.load()
             found = self._search(sketch, seeding, schedule, cluster_rng, progress)
             engine = BlockEngine(rows, space)
             with progress.step("original space"):

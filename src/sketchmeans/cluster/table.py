@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from inspect import signature
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import (
@@ -13,34 +12,49 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
     clone,
+    is_clusterer,
 )
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sketchmeans.cluster.base import Clusterer, FitOnly
 from sketchmeans.cluster.resume import check_checkpoint
+from sketchmeans.data.input import check_weights, normalise_weights
 from sketchmeans.data.preparation import (
     Column,
     Preparation,
     PreparedSource,
     as_table,
-    chosen_columns,
-    complete_rows,
-    known_columns,
-    learned,
+    choose_columns,
+    find_complete_rows,
+    fit_scaling,
+    match_columns,
 )
 from sketchmeans.data.preparation.scaling import n_blocks
-from sketchmeans.data.rows import SourceRows
-from sketchmeans.data.sources import Source
+from sketchmeans.data.source_rows import SourceRows
 from sketchmeans.engine.progress import Progress
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.memory import memory_budget
+from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import all_or_nothing, check_option
 
 #: The label of a row that was left out.
 NO_CLUSTER = -1
+
+
+def _if_estimator_has(method: str) -> Callable[[Any], Any]:
+    """Return the decorator of a method that the clusterer within must have, too."""
+    return available_if(
+        lambda self: hasattr(getattr(self, "estimator_", self.estimator), method)
+    )
+
+
+def _of_estimator(name: str, doc: str) -> Any:
+    """Return a property that is a fitted attribute of the clusterer within."""
+    return property(lambda self: getattr(self.estimator_, name), doc=doc)
 
 
 class TableClusterer(
@@ -52,16 +66,16 @@ class TableClusterer(
 ):
     """Cluster a table as it comes: with names, units, gaps and columns to leave out.
 
-    What is chosen and learned in `fit` (columns, centre, scale, the values that fill
-    gaps) is applied by `predict` to new tables, whose columns are found by name, in
-    any order; others are ignored.  Tables are streamed: rows are scaled block by block
-    as they are read, so files may be larger than memory.  A fit passes over the rows
-    once more than that of `estimator`.
+    `predict` prepares new tables as `fit` did (columns, centre, scale, what fills
+    gaps); it finds columns by name, in any order, and ignores others.  Rows are scaled
+    block by block as they are read, so files may be larger than memory.  A fit passes
+    over the rows once more than that of `estimator`.
 
     Parameters
     ----------
-    estimator : NystromKMeans, KernelKMeans or SketchedKMeans
-        It is cloned, and fitted to the prepared rows.
+    estimator : clusterer
+        It is cloned, and fitted to the prepared rows.  One of this package reads them
+        block by block; any other gets them as an array in memory.
     columns : list of str or int, optional
         Columns to cluster by; numbers where columns have no names.  Default is all.
     exclude : list of str or int, optional
@@ -73,14 +87,14 @@ class TableClusterer(
           `StandardScaler`.  A sparse table is not centred.
         - "robust": median 0 and distance 1 between the quartiles, as `RobustScaler`;
           a column whose quartiles are equal has standard deviation 1.  Of more than
-          4 million values the quartiles are those of a random sample with so many.
-        - "none": as it is.  Columns in small units then hardly count.
+          4 million values the quartiles are those of a random sample of that size.
+        - "none": unchanged.  Columns in small units then hardly count.
 
         A constant column is divided by 1.
     missing : {"error", "drop", "mean"}, default="error"
-        What to do with NaN and with what is not there: raise, leave out the row, or
-        fill in the mean of the column.  A row that is left out has the label −1, so
-        that labels are in line with the rows of the table.
+        What to do with missing values (NaN, null): raise, leave out the row, or fill in
+        the mean of the column.  A row that is left out has the label −1, so that labels
+        are in line with the rows of the table.
 
     Attributes
     ----------
@@ -89,23 +103,19 @@ class TableClusterer(
     labels_ : ndarray of shape (n,)
         Cluster of each row of the table; −1 for a row that was left out.
     columns_ : list of str or int
-        The columns that were clustered by.
+        The columns that were clustered by; `n_features_in_` is their number, and
+        `feature_names_in_` has their names.
     center_, scale_ : ndarray of shape (d,)
         A value x was turned into ``(x − center_) / scale_``.
     fill_ : ndarray of shape (d,) or None
         What takes the place of missing values.
-    n_scale_rows_ : int
-        Rows from which the scale was learned.
-    n_dropped_ : int
-        Rows that were left out.
-    exemplar_indices_ : ndarray of shape (k,)
-        The row of the table that is nearest to the centre of each cluster.
-    exemplars_ : ndarray of shape (k, d)
-        These rows, in the units of the table.
+    n_scale_rows_, n_dropped_ : int
+        Rows from which the scale was learned, and rows that were left out.
+    exemplar_indices_, exemplars_ : ndarray of shape (k,) and (k, d)
+        The row of the table that is nearest to the centre of each cluster: its number
+        and its values, in the units of the table.
     cost_, inertia_, cluster_sizes_, n_iter_, converged_
-        As in `estimator_`.
-    n_features_in_, feature_names_in_
-        Number and names of `columns_`.
+        As in `estimator_`, like the exemplars only if that has them.
     zero_based_ : bool
         Whether features were counted from 0, of a fit on svmlight files.
 
@@ -126,14 +136,19 @@ class TableClusterer(
     (True, -1)
     """
 
-    labels_: Any = FitOnly()
+    #: A path is of one fit, and not metadata that a search could pass on.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"checkpoint": UNUSED}
 
-    #: The path of a file belongs to one call; it is not metadata to route.
-    __metadata_request__fit = {"checkpoint": UNUSED}  # noqa: RUF012
+    labels_: Any = FitOnly()
+    cost_ = _of_estimator("cost_", "Mean squared distance of the rows that are kept.")
+    inertia_ = _of_estimator("inertia_", "Sum of squared distances of these rows.")
+    cluster_sizes_ = _of_estimator("cluster_sizes_", "Number of rows by cluster.")
+    n_iter_ = _of_estimator("n_iter_", "Number of passes over all rows.")
+    converged_ = _of_estimator("converged_", "Whether the passes met `tol`.")
 
     def __init__(
         self,
-        estimator: Clusterer,
+        estimator: Any,
         *,
         columns: Sequence[Column] | None = None,
         exclude: Sequence[Column] | None = None,
@@ -150,110 +165,128 @@ class TableClusterer(
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: None = None, *, checkpoint: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+    ) -> Self:
         """Learn how to prepare the table, and cluster its rows.
 
         Parameters
         ----------
         X : DataFrame, array-like, sparse matrix, path or `Source`
         y : ignored
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 3 counts as three rows, in the scale as in the clusters.
+            For an estimator that takes weights.
         checkpoint : str, PathLike or Checkpoint, optional
             As in `NystromKMeans.fit`; for an estimator that has it.
         """
-        self._check_params(checkpoint)
+        self._check_params(sample_weight, checkpoint)
         estimator = clone(self.estimator)
         progress = Progress(self)
-        prepared, kept = self._learned(X, progress)
+        prepared, weights = self._fit_preparation(X, sample_weight, progress)
         extra = {} if checkpoint is None else {"checkpoint": checkpoint}
+        if weights is not None:
+            extra["sample_weight"] = prepared.select(weights)
         with progress.within("clustering", estimator):
-            estimator.fit(prepared, **extra)
+            estimator.fit(self._rows_for(estimator, prepared), **extra)
         progress.finish()
         self.estimator_ = estimator
-        n_rows = len(prepared) + self.n_dropped_
-        self.labels_ = _spread(estimator.labels_, kept, n_rows, NO_CLUSTER)
-        numbers = estimator.exemplar_indices_
-        self.exemplar_indices_ = numbers if kept is None else kept[numbers]
+        self.labels_ = prepared.spread(estimator.labels_, NO_CLUSTER)
+        self.__dict__.pop("exemplar_indices_", None)
+        if hasattr(estimator, "exemplar_indices_"):
+            self.exemplar_indices_ = prepared.numbers(estimator.exemplar_indices_)
         return self
 
     @all_or_nothing
     @with_callbacks
-    def learn(self, X: Any) -> Self:
-        """Learn how to prepare the table, without clustering it; then `prepare` works.
-
-        Parameters
-        ----------
-        X : DataFrame, array-like, sparse matrix, path or `Source`
-        """
+    def fit_preparation(self, X: Any) -> Self:
+        """Learn how to prepare the table for `prepare`, without clustering it."""
         self._check_params()
         progress = Progress(self)
-        self._learned(X, progress)
+        self._fit_preparation(X, None, progress)
         progress.finish()
         for name in ("estimator_", "labels_", "exemplar_indices_"):
             self.__dict__.pop(name, None)
         return self
 
-    def _learned(
-        self, X: Any, progress: Progress
+    def _fit_preparation(
+        self, X: Any, sample_weight: Any, progress: Progress
     ) -> tuple[PreparedSource, Array | None]:
-        """Store how to prepare a table; return its rows, and which are kept."""
+        """Set how to prepare a table; return its prepared rows, and weights of all."""
         table = as_table(X)
-        columns = chosen_columns(table, self.columns, self.exclude, self.label_column)
+        columns = choose_columns(table, self.columns, self.exclude, self.label_column)
         source = table.open(columns)
+        weights = check_weights(sample_weight, len(source))
         with (
-            Workers(self.estimator.n_jobs) as workers,
+            self._workers() as workers,
             progress.blocks("reading rows", n_blocks(source)) as on_block,
         ):
-            budget = memory_budget(self.estimator.max_memory)
-            SourceRows(source, workers).check_room(budget)
-            preparation, kept = learned(
-                source, self.scale, self.missing, workers, on_block
+            SourceRows(source, workers).check_memory(self._budget())
+            unit_weights, _ = normalise_weights(weights)
+            preparation, kept = fit_scaling(
+                source, self.scale, self.missing, workers, on_block, unit_weights
             )
-        self._store(columns, table.types is not None, preparation)
-        self.__dict__.pop("zero_based_", None)
+        prepared = PreparedSource(source, preparation, kept)
+        for name in ("feature_names_in_", "zero_based_"):
+            self.__dict__.pop(name, None)
+        self.columns_, self.n_features_in_ = columns, len(columns)
+        if table.types is not None:
+            self.feature_names_in_ = np.array(columns, dtype=object)
         if source.zero_based is not None:
             self.zero_based_ = source.zero_based
-        prepared = PreparedSource(source, preparation, kept)
+        self.center_, self.scale_ = preparation.center, preparation.scale
+        self.fill_, self.n_scale_rows_ = preparation.fill, preparation.n_scale_rows
         self.n_dropped_ = len(source) - len(prepared)
-        return prepared, kept
+        return prepared, weights
 
-    def _check_params(self, checkpoint: Any = None) -> None:
-        if not isinstance(self.estimator, Clusterer):
+    def _check_params(self, sample_weight: Any = None, checkpoint: Any = None) -> None:
+        estimator = self.estimator
+        if not (hasattr(estimator, "fit") and is_clusterer(estimator)):
             raise ValueError(
-                f"estimator={self.estimator!r} should be a KernelKMeans, NystromKMeans "
-                "or SketchedKMeans."
+                f"estimator={estimator!r} should be a clusterer, such as NystromKMeans."
             )
         check_option("scale", self.scale, ("standard", "robust", "none"))
         check_option("missing", self.missing, ("error", "drop", "mean"))
-        if getattr(self.estimator, "kernel", None) == "precomputed":
-            raise ValueError(
-                "kernel='precomputed' should be another kernel for a table of features."
+        for name in ("kernel", "metric", "affinity"):
+            if str(getattr(estimator, name, None)) == "precomputed":
+                raise ValueError(
+                    f"{name}='precomputed' should be another {name} for a table of "
+                    "features."
+                )
+        given = {"sample_weight": sample_weight, "checkpoint": checkpoint}
+        for name, value in given.items():
+            if value is not None and not has_fit_parameter(estimator, name):
+                raise ValueError(
+                    f"{name} should be None: {type(estimator).__name__} does not take "
+                    "it."
+                )
+        check_checkpoint(estimator, checkpoint)
+
+    def _workers(self) -> Workers:
+        return Workers(getattr(self.estimator, "n_jobs", None))
+
+    def _budget(self) -> int:
+        return memory_budget(getattr(self.estimator, "max_memory", None))
+
+    def _rows_for(self, estimator: Any, prepared: PreparedSource) -> Any:
+        """Return prepared rows in a form that an estimator takes."""
+        if isinstance(estimator, Clusterer):
+            return prepared
+        need = SourceRows(prepared, Workers(1)).load_memory
+        if need > self._budget():
+            raise MemoryError(
+                f"{type(estimator).__name__} takes rows in memory, and those of "
+                f"{prepared.path} take {format_bytes(need)}; NystromKMeans reads them "
+                "block by block."
             )
-        known = "checkpoint" in signature(self.estimator.fit).parameters
-        if checkpoint is not None and not known:
-            where = str(getattr(checkpoint, "path", checkpoint))
-            raise ValueError(
-                f"checkpoint={where!r} should be None: "
-                f"{type(self.estimator).__name__} has no checkpoints."
-            )
-        check_checkpoint(self.estimator, checkpoint)
+        return prepared.read(0, len(prepared))
 
-    def _store(
-        self, columns: list[Column], are_names: bool, preparation: Preparation
-    ) -> None:
-        self.columns_ = columns
-        self.n_features_in_ = len(columns)
-        self.__dict__.pop("feature_names_in_", None)
-        if are_names:
-            self.feature_names_in_ = np.array(columns, dtype=object)
-        self.center_, self.scale_ = preparation.center, preparation.scale
-        self.fill_ = preparation.fill
-        self.n_scale_rows_ = preparation.n_scale_rows
-
-    def fit_predict(self, X: Any, y: None = None, *, checkpoint: Any = None) -> Array:
-        """Fit, and return ``labels_``."""
-        labels: Array = self.fit(X, checkpoint=checkpoint).labels_
-        return labels
-
+    @_if_estimator_has("predict")
     def predict(self, X: Any) -> Array:
         """Return the cluster of each row; −1 for a row that is left out.
 
@@ -263,75 +296,50 @@ class TableClusterer(
             With the columns of the fit, in any order, and maybe others.
         """
         check_is_fitted(self, "estimator_")
-        prepared, kept, n_rows = self._prepared(X)
-        labels = (
-            self.estimator_.predict(prepared) if len(prepared) else np.empty(0, int)
-        )
-        return _spread(labels, kept, n_rows, NO_CLUSTER)
+        prepared = self._prepare(X)
+        labels = np.empty(0, int)
+        if len(prepared):
+            labels = self.estimator_.predict(self._rows_for(self.estimator_, prepared))
+        return prepared.spread(labels, NO_CLUSTER)
 
     def transform(self, X: Any) -> Array:
         """Return the distance of each row to each centre; NaN if it is left out."""
         check_is_fitted(self, "estimator_")
-        prepared, kept, n_rows = self._prepared(X)
-        distances = self.estimator_.transform(self._some(prepared))
-        return _spread(distances, kept, n_rows, np.nan)
+        prepared = self.prepare(X)
+        rows = self._rows_for(self.estimator_, prepared)
+        return prepared.spread(self.estimator_.transform(rows), np.nan)
 
-    def cost(self, X: Any) -> float:
+    def inverse_transform(self, X: Any) -> Array:
+        """Return rows as `estimator_` sees them, or its centres, in their old units."""
+        dense = X.toarray() if hasattr(X, "toarray") else X
+        return np.asarray(self._preparation().inverse_transform(dense))
+
+    @_if_estimator_has("cost")
+    def cost(self, X: Any, sample_weight: Any = None) -> float:
         """Return the mean squared distance of the rows that are kept, as `cost_`."""
-        check_is_fitted(self, "estimator_")
-        return float(self.estimator_.cost(self.prepare(X)))
+        return self._evaluate("cost", X, sample_weight)
 
-    def score(self, X: Any, y: None = None) -> float:
+    @_if_estimator_has("score")
+    def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of the rows that are kept."""
-        check_is_fitted(self, "estimator_")
-        return float(self.estimator_.score(self.prepare(X)))
+        return self._evaluate("score", X, sample_weight)
 
-    def prepare(self, X: Any) -> Source:
+    def _evaluate(self, method: str, X: Any, sample_weight: Any) -> float:
+        check_is_fitted(self, "estimator_")
+        prepared, given = self.prepare(X), {}
+        weights = check_weights(sample_weight, prepared.n_table_rows)
+        if weights is not None:
+            given["sample_weight"] = prepared.select(weights)
+        rows = self._rows_for(self.estimator_, prepared)
+        return float(getattr(self.estimator_, method)(rows, **given))
+
+    def prepare(self, X: Any) -> PreparedSource:
         """Return the rows of a table as `estimator_` sees them.
 
         For what takes a fitted estimator and its rows, such as
         ``certificate(model.estimator_, model.prepare(X))``.
         """
-        return self._some(self._prepared(X)[0])
-
-    def label_values(self, X: Any) -> Array:
-        """Return the known classes of the rows that are kept, from `label_column`."""
-        check_is_fitted(self, "columns_")
-        if self.label_column is None:
-            raise ValueError("label_column=None should name the column of classes.")
-        table = as_table(X)
-        known_columns(table, [*self.columns_])
-        values = table.values(self.label_column)
-        kept = self._prepared(X)[1]
-        return values if kept is None else values[kept]
-
-    def in_units(self, rows: Any) -> Array:
-        """Return prepared rows in the units of the table."""
-        dense = rows.toarray() if hasattr(rows, "toarray") else rows
-        return np.asarray(self._preparation().in_units(dense))
-
-    def _preparation(self) -> Preparation:
-        check_is_fitted(self, "columns_")
-        return Preparation(self.center_, self.scale_, self.fill_, self.n_scale_rows_)
-
-    def _prepared(self, X: Any) -> tuple[PreparedSource, Array | None, int]:
-        """Return the prepared rows, which are kept, and how many there were."""
-        preparation = self._preparation()
-        table = as_table(X)
-        if hasattr(self, "zero_based_"):  # fitted to features that are numbered
-            n_features = 1 + max(int(column) for column in self.columns_)
-            table = table.like(self.zero_based_, n_features)
-        source = table.open(known_columns(table, self.columns_))
-        kept = None
-        if self.missing == "drop":
-            with Workers(self.estimator.n_jobs) as workers:
-                kept = complete_rows(source, workers)
-        prepared = PreparedSource(
-            source, preparation, kept, is_complete=self.missing != "error"
-        )
-        return prepared, kept, len(source)
-
-    def _some(self, prepared: PreparedSource) -> PreparedSource:
+        prepared = self._prepare(X)
         if not len(prepared):
             raise ValueError(
                 f"{prepared.path} has a missing value in every row: missing='drop' "
@@ -339,52 +347,54 @@ class TableClusterer(
             )
         return prepared
 
+    def label_values(self, X: Any) -> Array:
+        """Return the known classes of the rows that are kept, from `label_column`."""
+        check_is_fitted(self, "columns_")
+        if self.label_column is None:
+            raise ValueError("label_column=None should name the column of classes.")
+        table = as_table(X)
+        return self._prepare(table).select(table.values(self.label_column))
+
+    def _preparation(self) -> Preparation:
+        check_is_fitted(self, "columns_")
+        return Preparation(self.center_, self.scale_, self.fill_, self.n_scale_rows_)
+
+    def _prepare(self, X: Any) -> PreparedSource:
+        """Return the prepared rows of a table, of which none may be left."""
+        preparation = self._preparation()
+        table = as_table(X)
+        if hasattr(self, "zero_based_"):  # fitted to features that are numbered
+            n_features = 1 + max(int(column) for column in self.columns_)
+            table = table.like_fit(self.zero_based_, n_features)
+        elif table.types is None and self.columns_ == list(range(self.n_features_in_)):
+            width = len(table.columns)
+            if width != self.n_features_in_:
+                raise ValueError(
+                    f"X has {width} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
+                )
+        source = table.open(match_columns(table, self.columns_))
+        kept = None
+        if self.missing == "drop":
+            with self._workers() as workers:
+                kept = find_complete_rows(source, workers)
+        return PreparedSource(
+            source, preparation, kept, is_complete=self.missing != "error"
+        )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        is_plain = self.missing == "error" and self.scale != "robust"
+        takes_sparse = get_tags(self.estimator).input_tags.sparse
+        tags.input_tags.sparse = is_plain and takes_sparse
         tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.cluster_sizes_)
+        return len(self.estimator_.get_feature_names_out())
 
     @property
     def exemplars_(self) -> Array:
         """The row of each cluster that is nearest to its centre, in its units."""
-        return self.in_units(self.estimator_.exemplars_)
-
-    @property
-    def cost_(self) -> float:
-        """The mean squared distance, in feature space, of the rows that are kept."""
-        return float(self.estimator_.cost_)
-
-    @property
-    def inertia_(self) -> float:
-        """The sum of squared distances of the rows that are kept."""
-        return float(self.estimator_.inertia_)
-
-    @property
-    def cluster_sizes_(self) -> Array:
-        """The number of rows of each cluster."""
-        sizes: Array = self.estimator_.cluster_sizes_
-        return sizes
-
-    @property
-    def n_iter_(self) -> int:
-        """The number of passes over all rows."""
-        return int(self.estimator_.n_iter_)
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the passes met `tol`."""
-        return bool(self.estimator_.converged_)
-
-
-def _spread(found: Array, kept: Array | None, n_rows: int, other: Any) -> Array:
-    """Return what was found for the rows that are kept, with others in between."""
-    if kept is None:
-        return found
-    spread = np.full((n_rows, *found.shape[1:]), other, dtype=found.dtype)
-    spread[kept] = found
-    return spread
+        return self.inverse_transform(self.estimator_.exemplars_)

@@ -34,12 +34,11 @@ class Adapter(Protocol):
 
 def register_adapter(package: str, module: str) -> None:
     """Let `module` read collections whose type comes from `package`."""
-    _MODULES[package] = module
-    _MODULES[module] = module
+    _MODULES[package] = _MODULES[module] = module
 
 
 def find_adapter(X: Any) -> Adapter | None:
-    """Return who reads a collection, or None for tables that lie here."""
+    """Return the adapter of a collection, or None for other tables."""
     home = type(X).__module__
     for package, module in _MODULES.items():
         if home == package or home.startswith(package + "."):

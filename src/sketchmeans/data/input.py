@@ -33,7 +33,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight.shape={weights.shape} should be ({n_samples},): one weight "
-            "a row."
+            "per row."
         )
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
     if len(bad):
@@ -57,10 +57,10 @@ def check_weights(sample_weight: Any, n_samples: int) -> Array | None:
 def normalise_weights(weights: Array | None) -> tuple[Array | None, float]:
     """Return weights on a scale of about one, and the unit that they are in.
 
-    Only ratios of weights matter to a fit, but the squares of tiny and huge ones, and
-    their values in float32, underflow or overflow.  The unit is a power of two, so that
-    no digit is lost; where all weights that are not zero are equal, it is their value,
-    and None stands for weights of one.
+    Only ratios of weights matter to a fit, but squares of tiny and huge ones, and their
+    values in float32, underflow or overflow.  The unit is a power of two, so that no
+    digit is lost; where all weights but zeros are equal, it is their value, and None
+    stands for weights of one.
 
     Examples
     --------
@@ -93,7 +93,12 @@ def checked_table(X: Any, estimator: Any = None) -> Any:
     """Return a user's table as it is stored, or the source that it is or names."""
     adapter = find_adapter(X)
     if adapter is not None:
-        _check_takes_collections(X, estimator)
+        if not getattr(estimator, "_takes_dask", False):
+            who = "This" if estimator is None else type(estimator).__name__
+            raise TypeError(
+                f"{who} does not take a Dask collection ({type(X).__name__}): it works "
+                "on rows in one process. NystromKMeans does."
+            )
         return adapter.as_table(X)
     source = as_source(X)
     if source is not None:
@@ -109,22 +114,6 @@ def checked_table(X: Any, estimator: Any = None) -> Any:
     )
 
 
-def _check_takes_collections(X: Any, estimator: Any) -> None:
-    if getattr(estimator, "_takes_dask", False):
-        return
-    who = "This" if estimator is None else type(estimator).__name__
-    raise TypeError(
-        f"{who} does not take a Dask collection ({type(X).__name__}): it works on rows "
-        "in one process. NystromKMeans does."
-    )
-
-
-def _counted_alike(estimator: Any, table: Source) -> Source:
-    """Return a source whose features are counted as those of the fit were."""
-    zero_based = getattr(estimator, "zero_based_", None)
-    return table if zero_based is None else table.like(zero_based)
-
-
 def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return a user's table as it is stored: nothing is converted as a whole.
 
@@ -132,20 +121,19 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
     table has the wrong width, as NaN may well be the reason.
     """
     table = checked_table(X, estimator)
+    names: Any = X
     if reset:
         vars(estimator).pop("zero_based_", None)
     if find_adapter(table) is not None:
-        validate_data(estimator, table.shell, reset=reset, skip_check_array=True)
-        return table
-    if isinstance(table, Source):
+        names = table.shell
+    elif isinstance(table, Source):
         if not reset:
-            table = _counted_alike(estimator, table)
-            table = table.widened(estimator.n_features_in_)
+            zero_based = getattr(estimator, "zero_based_", None)
+            table = table.like_fit(zero_based, estimator.n_features_in_)
         elif table.zero_based is not None:
             estimator.zero_based_ = table.zero_based
-        validate_data(estimator, table.shell(), reset=reset, skip_check_array=True)
-        return table
-    if not reset and table.shape[1] != estimator.n_features_in_:
+        names = table.empty_table()
+    elif not reset and table.shape[1] != estimator.n_features_in_:
         check_finite(table)
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    validate_data(estimator, names, reset=reset, skip_check_array=True)
     return table

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from sketchmeans.cluster import NystromKMeans, SketchedKMeans
 from sketchmeans.data.input import validated
-from sketchmeans.data.rows import Block, Rows, as_rows, spans
+from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
 from sketchmeans.engine.spaces import LandmarkSpace, given_matrix
 from sketchmeans.kernels import is_given, toarray
@@ -133,7 +133,7 @@ def _assign(
     assign = Assigner(model, rows)
     found = [
         assign(block[start:stop], numbers[start:stop])
-        for start, stop in spans(len(numbers), assign.space.height)
+        for start, stop in block_slices(len(numbers), assign.space.height)
     ]
     labels = np.concatenate([part.labels for part in found])
     return labels, np.concatenate([part.own for part in found])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.engine.assign import Table
 from sketchmeans.engine.lloyd import Centers
 from sketchmeans.kernels import Kernel, Linear, is_given, squared_norms, toarray
@@ -115,7 +115,7 @@ def compute_nystrom_moment(
 def compute_linear_moment(rows: Rows) -> SecondMoment:
     """Return the moment of the rows themselves, exactly: plain k-means."""
     n, d = len(rows), rows.n_features
-    mean = rows.survey().mean
+    mean = rows.moments().mean
     if d <= n:
 
         def centred(span: tuple[int, int]) -> Array:
@@ -148,7 +148,7 @@ def _sum_products(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
         return F.T @ F, total
 
     second, first = np.zeros((width, width)), np.zeros(width)
-    edges = spans(len(rows), max(block_height(rows.n_features, width), 512))
+    edges = block_slices(len(rows), max(block_height(rows.n_features, width), 512))
     for product, total in rows.workers.map(part, edges):
         second += product
         first += total
@@ -195,8 +195,8 @@ def bound_by_subsamples(
 def _bound_squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
     """Return a bound on ``‖φ(x) − φ(y)‖²`` over the rows that count."""
     if isinstance(kernel, Linear):  # distances are the same about any origin
-        mean = rows.survey().mean
-        edges = spans(len(rows), block_height(rows.n_features, 0))
+        mean = rows.moments().mean
+        edges = block_slices(len(rows), block_height(rows.n_features, 0))
         lengths = rows.workers.map(
             lambda span: squared_norms(toarray(rows.block(*span)) - mean), edges
         )
@@ -211,7 +211,7 @@ def _fill_gram(
     """Return ``k(X, X)`` of a few rows, in this thread."""
     n, d = points.shape
     K = np.empty((n, n), dtype)
-    for start, stop in spans(n, min(block_height(d, n), _GRAM_COLUMNS)):
+    for start, stop in block_slices(n, min(block_height(d, n), _GRAM_COLUMNS)):
         # What is above the diagonal is known from below it.
         columns = kernel.against(points[start:stop], dtype, workers)
         K[start:, start:stop] = values = columns(points[start:])

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from sketchmeans.data.input import validated
 from sketchmeans.data.preparation import PreparedSource
-from sketchmeans.data.rows import Block, Rows, as_rows, spans
+from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.diagnostics.agreement import Agreement, agreement
 from sketchmeans.diagnostics.fitted import (
     Assigner,
@@ -162,11 +162,11 @@ class ClusterSummary(Result):
         return replace(
             self,
             exemplar_indices=np.where(self.exemplar_indices < 0, -1, numbers),
-            exemplars=prepared.in_units(self.exemplars),
+            exemplars=prepared.inverse_transform(self.exemplars),
             features=Features(
-                prepared.in_units(features.mean),
+                prepared.inverse_transform(features.mean),
                 features.deviation * prepared.scale,
-                prepared.in_units(features.cluster_means),
+                prepared.inverse_transform(features.cluster_means),
             ),
         )
 
@@ -216,7 +216,7 @@ def cluster_summary(
         sums = None if has_given_kernel(model) else _FeatureSums(k, rows)
         view = model._view(rows)
         assign = Assigner(model, view)
-        edges = spans(len(rows), assign.space.height)
+        edges = block_slices(len(rows), assign.space.height)
 
         def read(span: tuple[int, int]) -> tuple[NearestCenters, Any]:
             nearest = assign(view.block(*span), np.arange(*span))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.rows import Block, Rows, by_block, spans
+from sketchmeans.data.rows import Block, Rows, block_slices, by_block
 from sketchmeans.distributed.table import Declared, as_block, as_declared
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.bounds import RowBounds, Steps
@@ -172,13 +172,13 @@ def part_rows(
     )
 
 
-def survey(
+def moment_sums(
     part: Any, weights: Array | None, shift: Array, stored: Any, row: int, block: int
 ) -> TreeSum:
     """Return the sums that give the moments of all rows."""
     with Workers(1):
         rows = part_rows(part, weights, Place(row), stored)
-        return rows.survey_terms(shift, block)
+        return rows.moment_sums(shift, block)
 
 
 def merged_terms(parts: list[TreeSum]) -> TreeSum:
@@ -200,7 +200,7 @@ def mapped(
     """Return what a function returns for each block of a partition."""
     with Workers(1):
         rows = part_rows(part, None, place, stored)
-        return [function(rows.block(*span)) for span in spans(len(rows), height)]
+        return [function(rows.block(*span)) for span in block_slices(len(rows), height)]
 
 
 def mapped_some(
@@ -222,7 +222,7 @@ def coordinates(part: Any, plan: Plan, place: Place) -> Coordinates:
     """Return the coordinates of a partition."""
     with Workers(1):
         engine = plan.engine(part, None, place)
-        edges = spans(len(engine.rows), engine.space.height)
+        edges = block_slices(len(engine.rows), engine.space.height)
         norms = [engine._norms(span) for span in edges]
         blocks = [
             engine.space.coordinates(

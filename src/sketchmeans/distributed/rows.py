@@ -16,9 +16,9 @@ from sketchmeans.data.rows import (
     Result,
     Rows,
     block_height,
+    block_slices,
     check_finite,
     float_type,
-    spans,
 )
 from sketchmeans.distributed import parts
 from sketchmeans.distributed.parts import Place
@@ -104,10 +104,10 @@ class DaskRows(Rows):
         found, block = [], 0
         for part in self.X.partitions:
             found.append(Place(part.start, block, self.checked))
-            block += len(spans(part.length, height))
+            block += len(block_slices(part.length, height))
         return found
 
-    def settle(self, budget: int) -> None:
+    def persist(self, budget: int) -> None:
         """Keep the rows on the workers, if half of what is free there holds them.
 
         Else they are computed anew in each pass.
@@ -121,7 +121,7 @@ class DaskRows(Rows):
     def labels_of(self, labels: Any) -> Any:
         return labels.to_dask()
 
-    def held(self) -> Rows:
+    def load(self) -> Rows:
         raise TypeError(  # pragma: no cover - refused before
             "The rows of a Dask collection are never held in one process."
         )
@@ -186,13 +186,13 @@ class DaskRows(Rows):
                 )
         return chain.from_iterable(results(tasks))
 
-    def _survey(self) -> Moments:
+    def _compute_moments(self) -> Moments:
         shift = self._typical()
         sent = literal(shift)
         height = block_height(self.n_features, 0)
         sums = [
             task(
-                parts.survey,
+                parts.moment_sums,
                 part.rows,
                 weights,
                 sent,

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import Block, Rows, spans
+from sketchmeans.data.rows import Block, Rows, block_slices
 from sketchmeans.engine.assign import dense
 from sketchmeans.engine.spaces import Space
 from sketchmeans.numerics.linalg import Array
@@ -56,7 +56,7 @@ class BlockCoordinates:
         self.rows = rows
         self.space = space
         self.workers = rows.workers
-        self._spans = spans(len(rows), space.height)
+        self._spans = block_slices(len(rows), space.height)
         # Block by block: one large array would be fresh pages in every fit.
         self._store: list[Array | None] | None = None
         worth = space.storable and (many_passes or rows.n_features >= STORE_FEATURES)
@@ -77,7 +77,7 @@ class BlockCoordinates:
         """
         part = copy(self)
         part.rows = self.rows.leading(size)
-        part._spans = spans(size, self.space.height)
+        part._spans = block_slices(size, self.space.height)
         if size % self.space.height and self._store is not None:
             part._store = [None] * len(part._spans)
         return part

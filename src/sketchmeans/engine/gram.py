@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.engine.lloyd import Assignment, LloydResult, nearest_members
 from sketchmeans.engine.swaps import TwoNearest
 from sketchmeans.kernels import FromDistances, Kernel
@@ -34,7 +34,7 @@ def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
     if has_distances(kernel, rows.block(0, 1)):
         kernel = FromDistances(kernel)
     K = np.empty((n, n), dtype=rows.dtype)
-    edges = spans(n, min(_TILE, block_height(rows.n_features, _TILE)))
+    edges = block_slices(n, min(_TILE, block_height(rows.n_features, _TILE)))
 
     for start, stop in edges:
         columns = kernel.against(rows.block(start, stop), rows.dtype, rows.workers)
@@ -118,7 +118,7 @@ class GramEngine:
         self.total_weight = float(self.weights.sum())
         self.diagonal = K.diagonal().astype(np.float64)
         self.workers = workers
-        self._spans = spans(len(K), block_height(0, min(len(K), 2**14)))
+        self._spans = block_slices(len(K), block_height(0, min(len(K), 2**14)))
 
     def centers_at(self, indices: Array) -> GramCenters:
         """Return centres at these rows, of shape (restarts, k)."""

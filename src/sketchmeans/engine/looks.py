@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.rows import by_block, spans
+from sketchmeans.data.rows import block_slices, by_block
 from sketchmeans.engine.assign import Table, moved_sums, packed
 from sketchmeans.engine.bounds import RowBounds
 from sketchmeans.engine.bundles import Bundle, bundled
@@ -178,7 +178,7 @@ class BlockLooks(BlockCoordinates):
         groups = (
             by_block(rows, height)
             if stored
-            else list(enumerate(spans(len(rows), height)))
+            else list(enumerate(block_slices(len(rows), height)))
         )
         wide = np.dtype(np.float64)
         table = Table(centers, wide, 1, is_euclidean=self.space.is_euclidean)

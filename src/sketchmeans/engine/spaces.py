@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import svd
 
-from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.engine.lloyd import Centers
 from sketchmeans.kernels import Kernel, squared_norms, toarray
 from sketchmeans.numerics.linalg import (
@@ -147,7 +147,7 @@ class LandmarkSpace:
         if self.n_coordinates < _MANY_LANDMARKS:
             return self.inverse.solve(sides)
         width = max(_LEAST_SIDES, -(-len(means) // _PARTS))
-        parts = [sides[:, slice(*span)] for span in spans(len(means), width)]
+        parts = [sides[:, slice(*span)] for span in block_slices(len(means), width)]
         return np.concatenate(
             list(self._workers.map(self.inverse.solve, parts)), axis=1
         )
@@ -416,7 +416,7 @@ def origin(rows: Rows) -> Array:
     be shifted, and are worked on in float64.
     """
     if not rows.is_sparse:
-        moments = rows.survey()
+        moments = rows.moments()
         # No row is farther from the mean than all squares together.
         check_no_overflow(np.float64(moments.variance * len(rows)).astype(rows.dtype))
         if moments.mean @ moments.mean > _FAR * moments.variance:
@@ -434,10 +434,10 @@ def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array
     def fill(span: tuple[int, int]) -> None:
         columns(landmarks[span[0] : span[1]], K[span[0] : span[1]])
 
-    for _ in workers.map(fill, spans(m, min(block_height(d, m), _STRIP))):
+    for _ in workers.map(fill, block_slices(m, min(block_height(d, m), _STRIP))):
         pass
     check_no_overflow(K)
-    for start, stop in spans(m, _STRIP):  # in strips: m × m may be all that fits
+    for start, stop in block_slices(m, _STRIP):  # in strips: m × m may be all that fits
         strip = K[start:stop, start:] + K[start:, start:stop].T
         strip *= 0.5
         K[start:stop, start:] = strip

@@ -95,7 +95,7 @@ def squared_offsets(rows: Rows) -> Array:
     """Return ``‖x − mean‖²`` of every row, which costs a pass the first time."""
     if rows.squared_offsets is not None:
         return rows.squared_offsets
-    moments, dtype = rows.survey(), rows.dtype
+    moments, dtype = rows.moments(), rows.dtype
     mean = moments.mean
     # A product is enough where the mean is not far from the origin.
     is_far = not rows.is_sparse and mean @ mean > moments.variance

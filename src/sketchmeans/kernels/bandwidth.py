@@ -88,7 +88,7 @@ def _inverse(spread: float) -> float:
 
 def _variance(rows: Rows) -> float:
     """Return the mean squared distance of the rows from their mean."""
-    variance = rows.survey().variance
+    variance = rows.moments().variance
     tiny = np.finfo(np.float64).tiny
     if variance < tiny and not _are_equal(rows):
         raise ValueError(
@@ -111,7 +111,7 @@ def _are_equal(rows: Rows) -> bool:
 
 def _entry_variance(rows: Rows) -> float:
     """Return the variance of all entries of the table."""
-    moments, variance = rows.survey(), _variance(rows)
+    moments, variance = rows.moments(), _variance(rows)
     centre = moments.mean - moments.mean.mean()
     return (variance + float(centre @ centre)) / rows.n_features
 

@@ -168,7 +168,7 @@ class Precomputed(Kernel):
         return np.asarray(indices)[:, None]
 
     def row_diagonal(self, rows: Rows) -> Array:
-        return np.array(rows.held().X.diagonal(), dtype=np.float64)
+        return np.array(rows.load().X.diagonal(), dtype=np.float64)
 
 
 def _writable(X: Block, kind: np.dtype[Any]) -> Block:

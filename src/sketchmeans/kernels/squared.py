@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.rows import LEAST_SQUARE, Block, Rows, block_height, filled, spans
+from sketchmeans.data.rows import (
+    LEAST_SQUARE,
+    Block,
+    Rows,
+    block_height,
+    block_slices,
+    filled,
+)
 from sketchmeans.kernels.arrays import Products, squared_norms, toarray
 from sketchmeans.numerics.linalg import (
     CANCELLATION_ROUNDINGS,
@@ -137,7 +144,7 @@ def squared_distances_among(
                 lambda span: measure.of_centred(
                     *(part[slice(*span)] for part in (X, centred, norms))
                 ),
-                spans(len(rows), height),
+                block_slices(len(rows), height),
                 height * rows.n_features * len(numbers),
             )
         values = filled(parts, (len(rows), len(numbers)))

@@ -195,7 +195,7 @@ def select_landmarks(
         if isinstance(chosen, Precomputed):
             check_given_matrix(rows)
         else:
-            rows.survey()  # finds every value that is not finite
+            rows.moments()  # finds every value that is not finite
         warn_if_indefinite(chosen)
         resolved = chosen.resolved(rows, kernel_rng)
         found = selector.select(rows, resolved, size, landmark_rng)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from sketchmeans.data.rows import Block, Rows, block_height, filled, spans
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices, filled
 from sketchmeans.kernels import Columns, Kernel
 from sketchmeans.landmarks.base import row_weights
 from sketchmeans.landmarks.draws import value_type
@@ -76,7 +76,7 @@ class WeightedKernel:
             columns(rows.take(indices[slice(*span)]), K[slice(*span)])
 
         for _ in rows.workers.map(
-            fill, spans(size, block_height(rows.n_features, size))
+            fill, block_slices(size, block_height(rows.n_features, size))
         ):
             pass
         K = 0.5 * (K + K.T)
@@ -139,7 +139,7 @@ class WeightedKernel:
         return project
 
     def _spans(self, n_rows: int, root: Array) -> list[tuple[int, int]]:
-        return spans(n_rows, block_height(self.rows.n_features, sum(root.shape)))
+        return block_slices(n_rows, block_height(self.rows.n_features, sum(root.shape)))
 
 
 class Spectrum:

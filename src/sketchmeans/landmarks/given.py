@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import Rows, check_finite, spans
+from sketchmeans.data.rows import Rows, block_slices, check_finite
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.landmarks.base import Landmarks
 from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE
@@ -54,10 +54,10 @@ def check_given_matrix(rows: Rows) -> None:
             f"X.shape={rows.X.shape} should be square with kernel='precomputed': "
             "k(X, X) of the training rows."
         )
-    rows.survey()  # finds what is not finite
-    K = rows.held().X
+    rows.moments()  # finds what is not finite
+    K = rows.load().X
     scale = worst = 0.0
-    for start, stop in spans(len(rows), _STRIP):
+    for start, stop in block_slices(len(rows), _STRIP):
         strip = K[start:stop].astype(np.float64)
         mirror = K[:, start:stop].T.astype(np.float64)
         scale = max(scale, float(abs(strip).max()))

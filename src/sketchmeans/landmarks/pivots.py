@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator
 
-from sketchmeans.data.rows import Rows, block_height, spans
+from sketchmeans.data.rows import Rows, block_height, block_slices
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import Landmarks, row_weights
 from sketchmeans.landmarks.draws import (
@@ -128,7 +128,7 @@ class PartialCholesky:
             return use(span, values)
 
         height = block_height(rows.n_features + held, len(numbers))
-        return rows.workers.map(work, spans(len(rows), height))
+        return rows.workers.map(work, block_slices(len(rows), height))
 
     def _drop_rounding(self) -> None:
         self.residual[self.residual <= self.cut] = 0.0

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from sketchmeans.data.rows import Rows, block_height, spans
+from sketchmeans.data.rows import Rows, block_height, block_slices
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.numerics.linalg import Array
 
@@ -102,7 +102,7 @@ class Residual:
             F = self.features.block(*span)
             return np.einsum("ij,ij->i", F, F, dtype=np.float64)
 
-        edges = spans(len(self.rows), block_height(self.rows.n_features, _STRIP))
+        edges = block_slices(len(self.rows), block_height(self.rows.n_features, _STRIP))
         norms = np.concatenate(list(self.rows.workers.map(squares, edges)))
         return np.asarray(diagonal - norms)
 
@@ -121,7 +121,7 @@ class Residual:
             return self._sampled_frobenius(rng)
         squares = sum(
             self._row_squares(np.arange(*span)) @ self.weights[slice(*span)]
-            for span in spans(n, _STRIP)
+            for span in block_slices(n, _STRIP)
         )
         return Norms(*np.sqrt(squares).tolist())
 
@@ -166,7 +166,7 @@ class Residual:
             np.subtract(K, E, out=E)
             return np.stack([weights @ np.square(A, out=A) for A in (E, K)])
 
-        edges = spans(len(rows), block_height(rows.n_features, len(numbers)))
+        edges = block_slices(len(rows), block_height(rows.n_features, len(numbers)))
         total = np.zeros((2, len(numbers)))
         for part in rows.workers.map(squares, edges):
             total += part
@@ -195,10 +195,10 @@ class Residual:
     def _matrix_product(self, budget: int) -> Callable[[Array], Array]:
         """Return the function ``v → K v``; what is stored does not change its bits."""
         rows, n = self.rows, len(self.rows)
-        edges = spans(n, block_height(rows.n_features, n))
+        edges = block_slices(n, block_height(rows.n_features, n))
         K: Any = None
         if isinstance(self.kernel, Precomputed):
-            K = rows.held().X
+            K = rows.load().X
         else:
             columns = self.kernel.against(rows.block(0, n), self.dtype, rows.workers)
             if n * n * self.dtype.itemsize <= budget:

@@ -14,7 +14,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.input import check_weights, validated, weighted_rows
-from sketchmeans.data.rows import Block, Rows, as_rows, spans
+from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.engine.spaces import LandmarkSpace
 from sketchmeans.kernels import Kernel, Precomputed, as_kernel
 from sketchmeans.kernels.bandwidth import Gamma
@@ -354,7 +354,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Return the validated rows of `fit`."""
         X = validated(self, X, reset=True)
         rows = weighted_rows(X, sample_weight, workers)
-        rows.survey()  # the one look at every row: it finds what is not a number
+        rows.moments()  # the one look at every row: it finds what is not a number
         if self.__sklearn_tags__().input_tags.pairwise:
             check_given_matrix(rows)
         return rows
@@ -422,9 +422,9 @@ class _FeatureRows:
         out = self.rows.workers.buffer("coordinates", shape, self.dtype)
         return np.asarray(self.space.coordinates(block, out) @ self._root)
 
-    def spans(self) -> list[tuple[int, int]]:
+    def block_slices(self) -> list[tuple[int, int]]:
         """Return the blocks that fit the space."""
-        return spans(len(self.rows), self.space.height)
+        return block_slices(len(self.rows), self.space.height)
 
     def all(self, dtype: np.dtype[Any]) -> Array:
         """Return the features of all rows, in one array."""
@@ -433,7 +433,7 @@ class _FeatureRows:
         def fill(span: tuple[int, int]) -> None:
             values[slice(*span)] = self.block(*span)
 
-        for _ in self.rows.workers.map(fill, self.spans()):
+        for _ in self.rows.workers.map(fill, self.block_slices()):
             pass
         return values
 
@@ -456,5 +456,5 @@ def _leading(features: _FeatureRows, rank: int) -> Array:
         weights = rows.block_weights(*span)
         return np.asarray(F.T @ (F if weights is None else weights[:, None] * F))
 
-    total = sum(rows.workers.map(products, features.spans()))
+    total = sum(rows.workers.map(products, features.block_slices()))
     return eigen_decomposition(np.asarray(total), driver="evd")[1][:, ::-1][:, :rank]

@@ -86,7 +86,7 @@ def reduced(reducer: Any, rows: Rows, names: Array | None) -> ReducedRows:
         reducer.fit_view(rows)
     else:  # a transformer from elsewhere wants a table in memory
         own = isinstance(reducer, Reducer)
-        reducer.fit(rows.X if own else rows.held().X, **given)
+        reducer.fit(rows.X if own else rows.load().X, **given)
     if isinstance(reducer, Reducer) and names is not None:
         reducer.feature_names_in_ = names
     return ReducedRows(rows, reducer)

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.input import validated, weighted_rows
-from sketchmeans.data.rows import Block, Rows, as_rows, spans
+from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
@@ -181,7 +181,7 @@ class SpectralReducer(Reducer):
 def sketched(rows: Rows, sketch: Sketch) -> Block:
     """Return the features of all rows, block by block."""
     product = sketch.product(rows.dtype, rows.workers)
-    edges = spans(len(rows), pass_height(rows, sketch.width))
+    edges = block_slices(len(rows), pass_height(rows, sketch.width))
     if rows.is_sparse and sketch.keeps_sparse:
         blocks = rows.workers.map(lambda span: product(rows.block(*span)), edges)
         return sparse.vstack(list(blocks), format="csr")

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.engine.spaces import origin
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parameters import check_integer
@@ -35,8 +35,8 @@ def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
     n_neighbors = min(n_neighbors, n - 1)
     if n_neighbors == 0:
         return sparse.csr_array((n, n))
-    variance = rows.survey().variance
-    X = rows.held().X.astype(rows.dtype, copy=False)
+    variance = rows.moments().variance
+    X = rows.load().X.astype(rows.dtype, copy=False)
     shift = origin(rows)
     if not rows.is_sparse:  # the bits of distances depend on the order in memory
         X = np.ascontiguousarray(X)
@@ -126,7 +126,7 @@ def _edge_sums(rows: Rows, edges: Any) -> Array:
 
     total = np.zeros(rows.n_features)
     height = block_height(2 * rows.n_features, 0)
-    for part in rows.workers.map(add, spans(edges.nnz, height)):
+    for part in rows.workers.map(add, block_slices(edges.nnz, height)):
         total += part
     return total
 
@@ -136,7 +136,7 @@ def _degree_sums(rows: Rows, degrees: Array) -> tuple[Array, Array]:
 
     Dense rows are taken about their mean, sparse ones as they are.
     """
-    shift = None if rows.is_sparse else rows.survey().mean
+    shift = None if rows.is_sparse else rows.moments().mean
 
     def add(span: Span) -> tuple[Array, Array]:
         block, mass = rows.block(*span).astype(np.float64), degrees[slice(*span)]
@@ -146,7 +146,7 @@ def _degree_sums(rows: Rows, degrees: Array) -> tuple[Array, Array]:
 
     sums, squares = np.zeros(rows.n_features), np.zeros(rows.n_features)
     for part in rows.workers.map(
-        add, spans(len(rows), block_height(rows.n_features, 0))
+        add, block_slices(len(rows), block_height(rows.n_features, 0))
     ):
         sums += part[0]
         squares += part[1]
@@ -237,7 +237,7 @@ class LaplacianScore(FeatureSelector):
         self, rows: Rows, n_components: int, rng: np.random.Generator
     ) -> Selection:
         # Every row is compared with all: they have to be in memory.
-        rows = _weighty(subsample(rows, self.fit_rows, rng).held())
+        rows = _weighty(subsample(rows, self.fit_rows, rng).load())
         self.scores_ = laplacian_scores(rows, neighbour_graph(rows, self.n_neighbors))
         best = np.argsort(self.scores_, kind="stable")[:n_components]
         return Selection(np.sort(best), np.ones(n_components))

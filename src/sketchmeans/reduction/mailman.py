@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from sketchmeans.data.rows import Block, spans
+from sketchmeans.data.rows import Block, block_slices
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.reduction.svd import float_block
@@ -94,7 +94,7 @@ class MailmanProduct:
             self._multiply_sparse(block, out)
             return out
         groups = self._groups(len(self._bits))
-        for start, stop in spans(len(block), _STRIP):
+        for start, stop in block_slices(len(block), _STRIP):
             by_feature = np.ascontiguousarray(block[start:stop].T)
             for group in groups:
                 sums = group.delivery @ by_feature
@@ -123,7 +123,7 @@ class MailmanProduct:
             powers = 1 << np.arange(b)
             self._known[b] = [
                 _Group(a, z, plus[:, a:z] @ powers[: z - a][::-1])
-                for a, z in spans(self._width, b)
+                for a, z in block_slices(self._width, b)
             ]
         return self._known[b]
 

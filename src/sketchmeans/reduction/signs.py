@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import check_option
@@ -74,7 +74,7 @@ class _GemmProduct:
         self._signs, self._dtype, self._workers = signs, np.dtype(dtype), workers
         d = len(signs.bits)
         height = max(_PANEL_BYTES // (signs.width * self._dtype.itemsize), 1)
-        self._edges = spans(d, height)
+        self._edges = block_slices(d, height)
         # What fits one panel is unpacked once for all blocks.
         self._only = self._panel(0, d) if len(self._edges) == 1 else None
 

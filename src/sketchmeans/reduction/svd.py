@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import qr, svd
 
-from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.numerics.linalg import (
     Array,
     eigen_decomposition,
@@ -183,7 +183,7 @@ def _range_sums(rows: Rows, test: Array) -> tuple[Array, Array]:
             return y.T @ y, cross
 
     gram, cross = np.zeros((width, width)), np.zeros((width, d))
-    edges = spans(len(rows), _range_height(rows, width))
+    edges = block_slices(len(rows), _range_height(rows, width))
     for block_gram, block_cross in workers.map(sums, edges):
         gram += block_gram
         cross += block_cross
@@ -226,7 +226,7 @@ def _triangular_factor(rows: Rows) -> Array:
         return _reduced(block)
 
     height = max(block_height(d, 0), _HEIGHT_PER_FEATURE * d)
-    factors = rows.workers.map(factor, spans(len(rows), height))
+    factors = rows.workers.map(factor, block_slices(len(rows), height))
     R = next(factors)
     for other in factors:
         R = _reduced(np.concatenate([R, other]))

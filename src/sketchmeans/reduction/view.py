@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import Block, Rows, block_height, spans
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 
 
@@ -32,7 +32,7 @@ class ReducedRows(Rows):
         self.rounding = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(self.dtype).eps)
         self.n_rows = source.n_rows
         self.memory = source.memory
-        self.held_memory = self.n_rows * self.n_features * self.dtype.itemsize
+        self.load_memory = self.n_rows * self.n_features * self.dtype.itemsize
         self._held: Rows | None = None
 
     @property
@@ -54,10 +54,10 @@ class ReducedRows(Rows):
 
     def hold(self) -> None:
         """Compute all features once, for many passes."""
-        self._held = self.held()
-        self.memory += self.held_memory
+        self._held = self.load()
+        self.memory += self.load_memory
 
-    def held(self) -> Rows:
+    def load(self) -> Rows:
         """Return all rows in memory, as a source of their own."""
         features = np.empty((self.n_rows, self.n_features), dtype=self.dtype)
 
@@ -66,7 +66,7 @@ class ReducedRows(Rows):
 
         width = self.source.n_features
         for _ in self.workers.map(
-            fill, spans(self.n_rows, block_height(width, self.n_features))
+            fill, block_slices(self.n_rows, block_height(width, self.n_features))
         ):
             pass
         return self._part(features, self.weights)
@@ -94,7 +94,7 @@ class ShiftedRows(Rows):
         self.source = source
         self.dtype = source.dtype
         self.weight_unit = source.weight_unit
-        self.memory, self.held_memory = source.memory, source.held_memory
+        self.memory, self.load_memory = source.memory, source.load_memory
         self.in_memory = source.in_memory
         self._shift = shift.astype(source.dtype)
 

@@ -69,7 +69,7 @@ def open_problem(
         if is_given(chosen):
             check_given_matrix(rows)
         else:
-            rows.survey()  # finds every value that is not finite
+            rows.moments()  # finds every value that is not finite
         resolved = chosen.resolved(rows, kernel_rng)
         check_definite(resolved, rows, kernel_rng.spawn(1)[0])
         rows.dtype = np.dtype(np.float64)

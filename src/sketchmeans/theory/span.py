@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
-from sketchmeans.data.rows import Rows, block_height, spans
+from sketchmeans.data.rows import Rows, block_height, block_slices
 from sketchmeans.engine.spaces import LandmarkSpace
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import successive_draws
@@ -178,7 +178,7 @@ class LandmarkSpan:
             return F.T @ E, batches.transpose(1, 2, 0) @ batches.transpose(1, 0, 2)
 
         width = len(self.indices) + len(numbers)
-        edges = spans(len(rows), block_height(rows.n_features, width))
+        edges = block_slices(len(rows), block_height(rows.n_features, width))
         inner = np.zeros((own.shape[1], len(numbers)))
         products = np.zeros((_BATCHES, _BATCH_SIZE, _BATCH_SIZE))
         for block_inner, block_products in rows.workers.map(multiply, edges):

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from sketchmeans.data.preparation.columns import chosen_columns, known_columns
 from sketchmeans.data.preparation.scaling import (
     Preparation,
-    Scaling,
     column_moments,
-    complete_rows,
-    learned,
+    find_complete_rows,
+    fit_scaling,
 )
 from sketchmeans.data.preparation.source import PreparedSource
-from sketchmeans.data.preparation.tables import Column, Table, as_table
+from sketchmeans.data.preparation.tables import (
+    Column,
+    Table,
+    as_table,
+    choose_columns,
+    match_columns,
+)
 
 __all__ = [
     "Column",
     "Preparation",
     "PreparedSource",
-    "Scaling",
     "Table",
     "as_table",
-    "chosen_columns",
+    "choose_columns",
     "column_moments",
-    "complete_rows",
-    "known_columns",
-    "learned",
+    "find_complete_rows",
+    "fit_scaling",
+    "match_columns",
 ]

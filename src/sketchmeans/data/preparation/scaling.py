@@ -9,18 +9,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import block_height, spans
+from sketchmeans.data.rows import block_height, block_slices
 from sketchmeans.data.sources.base import Block, Source
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 
 #: Values up to which medians are those of all rows; of more, those of a sample.
 EXACT_VALUES = 2**22
-#: A standard deviation of so many roundings of the mean is that of a constant.
+#: A spread of so many roundings of the centre is that of a constant.
 _CONSTANT_ROUNDINGS = 16.0
 
-Span = tuple[int, int]
-Scaling = str  # "standard", "robust" or "none"
+#: What to do about gaps in the table of a fit, and in a new one.
+_IN_FIT = (
+    ". Leave out such rows with missing='drop', or fill in the mean with "
+    "missing='mean'."
+)
+IN_NEW_ROWS = (
+    ", and the model was fitted with missing='error'. Fill the gap, or fit again with "
+    "missing='mean', which fills in the mean, or missing='drop', which leaves out such "
+    "rows."
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class Preparation:
     fill: Array | None
     n_scale_rows: int
 
-    def in_units(self, rows: Block) -> Block:
+    def inverse_transform(self, rows: Block) -> Block:
         """Return prepared rows in the units of the table."""
         if sparse.issparse(rows):  # these were not centred
             return sparse.csr_array(rows.multiply(self.scale))
@@ -50,39 +58,32 @@ class Preparation:
 
 
 @dataclass(frozen=True)
-class Moments:
-    """Number of values, mean and sum of squared deviations, by column."""
+class ColumnMoments:
+    """Weight of the values, mean and sum of squared deviations, by column."""
 
     count: Array
     mean: Array
     squares: Array
 
-    def merged(self, other: Moments) -> Moments:
+    def merge(self, other: ColumnMoments) -> ColumnMoments:
         """Return the moments of both together, without a loss of digits."""
         count = self.count + other.count
-        share = other.count / np.maximum(count, 1.0)
+        share = other.count / np.where(count > 0.0, count, 1.0)
         step = other.mean - self.mean
-        return Moments(
+        return ColumnMoments(
             count,
             self.mean + step * share,
             self.squares + other.squares + step * step * self.count * share,
         )
 
 
-@dataclass(frozen=True)
-class _Survey:
-    """One pass over a table: moments, and which rows have a value everywhere."""
-
-    moments: Moments
-    complete: Array
-
-
-def learned(
+def fit_scaling(
     source: Source,
-    scaling: Scaling,
+    scaling: str,
     missing: str,
     workers: Workers,
     on_block: Callable[[], Any] = lambda: None,
+    weights: Array | None = None,
 ) -> tuple[Preparation, Array | None]:
     """Return the preparation of a table, and which rows are kept if some are not.
 
@@ -95,11 +96,12 @@ def learned(
     workers : Workers
     on_block : callable, optional
         Called after each of the `n_blocks` blocks.
+    weights : ndarray of shape (n,), optional
+        A row of weight 3 counts as three rows.
     """
     if source.is_sparse:
         _check_sparse(scaling, missing)
-    survey = _surveyed(source, missing, workers, on_block)
-    complete, moments = survey.complete, survey.moments
+    moments, complete = _scan(source, missing, workers, on_block, weights)
     kept = np.flatnonzero(complete) if not complete.all() else None
     if missing == "mean":
         kept = None
@@ -112,17 +114,21 @@ def learned(
         )
     fill = moments.mean.copy() if missing == "mean" else None
     # A filled value is the mean: it adds nothing to the squares.
-    deviation = np.sqrt(moments.squares / n_rows)
+    total = (
+        n_rows
+        if weights is None
+        else weights[slice(None) if kept is None else kept].sum()
+    )
+    deviation = np.sqrt(moments.squares / total)
     if not np.isfinite(deviation).all() and scaling != "none":
         column = _name(source, int(np.flatnonzero(~np.isfinite(deviation))[0]))
         raise ValueError(
             f"{source.path} has values in column {column!r} that are too large to "
             "scale; their squares overflow."
         )
-    noise = _CONSTANT_ROUNDINGS * np.finfo(np.float64).eps * np.abs(moments.mean)
-    deviation = np.where(deviation <= noise, 1.0, deviation)
+    deviation = np.where(_is_constant(deviation, moments.mean), 1.0, deviation)
     if scaling == "robust":
-        return _robust(source, kept, fill, deviation), kept
+        return _fit_robust(source, kept, fill, deviation, weights), kept
     width = source.shape[1]
     center, scale = np.zeros(width), np.ones(width)
     if scaling == "standard":
@@ -132,81 +138,96 @@ def learned(
     return Preparation(center, scale, fill, n_rows), kept
 
 
-def column_moments(source: Source, workers: Workers) -> Moments:
+def column_moments(source: Source, workers: Workers) -> ColumnMoments:
     """Return number, mean and squares of the values of each column that are there."""
-    return _surveyed(source, "mean", workers, lambda: None).moments
+    return _scan(source, "mean", workers)[0]
 
 
 def n_blocks(source: Source) -> int:
     """Return the number of blocks of a pass."""
-    return len(_spans(source))
+    return len(_slices(source))
 
 
-def complete_rows(source: Source, workers: Workers) -> Array | None:
+def find_complete_rows(source: Source, workers: Workers) -> Array | None:
     """Return the numbers of the rows without a missing value; None if all are."""
 
-    def complete(span: Span) -> Array:
-        gaps: Array = np.isnan(_dense(source.read(*span)))
+    def complete(span: tuple[int, int]) -> Array:
+        gaps: Array = np.isnan(_to_dense(source.read(*span)))
         return np.logical_not(gaps.any(axis=1))
 
-    found = np.concatenate(list(workers.map(complete, _spans(source))))
+    found = np.concatenate(list(workers.map(complete, _slices(source))))
     return None if found.all() else np.flatnonzero(found)
 
 
-def _spans(source: Source) -> list[Span]:
-    return spans(len(source), block_height(source.shape[1], 0))
+def _slices(source: Source) -> list[tuple[int, int]]:
+    return block_slices(len(source), block_height(source.shape[1], 0))
 
 
-def _surveyed(
-    source: Source, missing: str, workers: Workers, on_block: Callable[[], Any]
-) -> _Survey:
-    def look(span: Span) -> _Survey:
+def _scan(
+    source: Source,
+    missing: str,
+    workers: Workers,
+    on_block: Callable[[], Any] = lambda: None,
+    weights: Array | None = None,
+) -> tuple[ColumnMoments, Array]:
+    """Return the moments, and which rows have a value everywhere, in one pass."""
+
+    def scan(span: tuple[int, int]) -> tuple[ColumnMoments, Array]:
         block = source.read(*span)
+        own = None if weights is None else weights[slice(*span)]
+        check_values(source, block, span[0], missing)
         if source.is_sparse:
-            check_values(source, block, span[0], missing)
-            complete = np.ones(span[1] - span[0], bool)
-            return _Survey(_sparse_moments(block), complete)
+            return _sparse_moments(block, own), np.ones(block.shape[0], bool)
         gaps = np.isnan(block)
         complete = ~gaps.any(axis=1)
-        check_values(source, block, span[0], missing)
         if missing == "drop":
             block, gaps = block[complete], gaps[complete]
-        return _Survey(_dense_moments(block, gaps), complete)
+            own = None if own is None else own[complete]
+        return _dense_moments(block, gaps, own), complete
 
     parts, moments = [], None
-    for part in workers.map(look, _spans(source)):
-        parts.append(part.complete)
-        moments = part.moments if moments is None else moments.merged(part.moments)
+    for part, complete in workers.map(scan, _slices(source)):
+        parts.append(complete)
+        moments = part if moments is None else moments.merge(part)
         on_block()
     assert moments is not None  # a source has at least one row
-    return _Survey(moments, np.concatenate(parts))
+    return moments, np.concatenate(parts)
 
 
-def _dense_moments(block: Array, gaps: Array) -> Moments:
+def _dense_moments(block: Array, gaps: Array, weights: Array | None) -> ColumnMoments:
     # In one order whatever the table has, as the bits of a sum depend on it; columns
     # that lie together are summed in pairs, which keeps constant ones constant.
     values = block.astype(np.float64, order="F")
-    count = len(values) - gaps.sum(axis=0).astype(np.float64)
     values[gaps] = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = values.sum(axis=0) / np.maximum(count, 1.0)
+        if weights is None:
+            count = len(values) - gaps.sum(axis=0).astype(np.float64)
+            mean = values.sum(axis=0) / np.maximum(count, 1.0)
+        else:
+            count = weights @ ~gaps
+            mean = (weights @ values) / np.where(count > 0.0, count, 1.0)
         values -= mean
         values[gaps] = 0.0
-        return Moments(count, mean, np.einsum("ij,ij->j", values, values))
+        if weights is None:
+            return ColumnMoments(count, mean, np.einsum("ij,ij->j", values, values))
+        return ColumnMoments(count, mean, weights @ np.square(values))
 
 
-def _sparse_moments(block: Block) -> Moments:
+def _sparse_moments(block: Block, weights: Array | None) -> ColumnMoments:
     wide = sparse.csr_array(block, dtype=np.float64)
-    n = wide.shape[0]
-    mean = np.asarray(wide.sum(axis=0)).ravel() / max(n, 1)
-    squares = np.asarray(wide.multiply(wide).sum(axis=0)).ravel()
-    return Moments(
-        np.full(wide.shape[1], float(n)), mean, np.maximum(squares - n * mean**2, 0.0)
-    )
+    ones = np.ones(wide.shape[0]) if weights is None else weights
+    n = ones.sum()
+    mean = np.asarray(ones @ wide) / max(n, np.finfo(float).tiny)
+    squares = np.asarray(ones @ wide.multiply(wide)) - n * mean**2
+    return ColumnMoments(np.full(wide.shape[1], n), mean, np.maximum(squares, 0.0))
 
 
-def _robust(
-    source: Source, kept: Array | None, fill: Array | None, deviation: Array
+def _fit_robust(
+    source: Source,
+    kept: Array | None,
+    fill: Array | None,
+    deviation: Array,
+    weights: Array | None,
 ) -> Preparation:
     """Return the median and the range between the quartiles, of all rows or a sample.
 
@@ -214,6 +235,8 @@ def _robust(
     takes the place.
     """
     numbers = np.arange(len(source)) if kept is None else kept
+    if weights is not None:
+        numbers = numbers[weights[numbers] > 0.0]
     most = max(EXACT_VALUES // source.shape[1], 1_000)
     if len(numbers) > most:
         drawn = np.random.default_rng(0).choice(len(numbers), most, replace=False)
@@ -224,13 +247,23 @@ def _robust(
     if fill is not None:
         gaps = np.isnan(values)
         values[gaps] = np.broadcast_to(fill, values.shape)[gaps]
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
-    spread = high - low
-    flat = spread <= _CONSTANT_ROUNDINGS * np.finfo(np.float64).eps * np.abs(middle)
-    return Preparation(middle, np.where(flat, deviation, spread), fill, len(numbers))
+    quartiles = [0.25, 0.5, 0.75]
+    if weights is None:
+        low, middle, high = np.quantile(values, quartiles, axis=0)
+    else:
+        low, middle, high = np.quantile(
+            values, quartiles, axis=0, weights=weights[numbers], method="inverted_cdf"
+        )
+    scale = np.where(_is_constant(high - low, middle), deviation, high - low)
+    return Preparation(middle, scale, fill, len(numbers))
 
 
-def _check_sparse(scaling: Scaling, missing: str) -> None:
+def _is_constant(spread: Array, center: Array) -> Array:
+    noise = _CONSTANT_ROUNDINGS * np.finfo(np.float64).eps * np.abs(center)
+    return np.asarray(spread <= noise)
+
+
+def _check_sparse(scaling: str, missing: str) -> None:
     if scaling == "robust":
         raise ValueError(
             "scale='robust' should be 'standard' or 'none' for a sparse table: most of "
@@ -243,18 +276,6 @@ def _check_sparse(scaling: Scaling, missing: str) -> None:
         )
 
 
-#: What to do about gaps in the table of a fit, and in a new one.
-_IN_FIT = (
-    ". Leave out such rows with missing='drop', or fill in the mean with "
-    "missing='mean'."
-)
-IN_NEW_ROWS = (
-    ", and the model was fitted with missing='error'. Fill the gap, or fit again with "
-    "missing='mean', which fills in the mean, or missing='drop', which leaves out such "
-    "rows."
-)
-
-
 def check_values(
     source: Source, block: Block, first: int, missing: str, advice: str = _IN_FIT
 ) -> None:
@@ -264,19 +285,17 @@ def check_values(
         return
     if np.isfinite(stored).all() or (missing != "error" and not np.isinf(stored).any()):
         return
-    dense = _dense(block)
+    dense = _to_dense(block)
     infinite = np.argwhere(np.isinf(dense))
     i, j = infinite[0] if len(infinite) else np.argwhere(np.isnan(dense))[0]
     path, row = source.locate(first + int(i))
-    column = _name(source, int(j))
+    where = f"row {row}, column {_name(source, int(j))!r}"
     if len(infinite):
-        raise ValueError(
-            f"{path} has an infinite value in row {row}, column {column!r}."
-        )
-    raise ValueError(f"{path} has no value in row {row}, column {column!r}{advice}")
+        raise ValueError(f"{path} has an infinite value in {where}.")
+    raise ValueError(f"{path} has no value (NaN) in {where}{advice}")
 
 
-def _check_some_value(source: Source, moments: Moments) -> None:
+def _check_some_value(source: Source, moments: ColumnMoments) -> None:
     empty = np.flatnonzero(moments.count == 0.0)
     if len(empty):
         names = [_name(source, int(j)) for j in empty]
@@ -290,5 +309,5 @@ def _name(source: Source, j: int) -> str | int:
     return j if source.feature_names is None else source.feature_names[j]
 
 
-def _dense(block: Block) -> Array:
+def _to_dense(block: Block) -> Array:
     return np.asarray(block.toarray() if sparse.issparse(block) else block)

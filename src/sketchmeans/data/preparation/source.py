@@ -10,13 +10,14 @@ from scipy import sparse
 from sketchmeans.data.preparation.scaling import IN_NEW_ROWS, Preparation, check_values
 from sketchmeans.data.rows import float_type
 from sketchmeans.data.sources.base import Block, Source
+from sketchmeans.data.sources.derived import WrappedSource
 from sketchmeans.numerics.linalg import Array
 
 #: Rows that are left out are read along, unless they are so many times more.
 _MOST_READ = 4
 
 
-class PreparedSource(Source):
+class PreparedSource(WrappedSource):
     """The rows of another source, scaled and filled block by block.
 
     Parameters
@@ -39,20 +40,17 @@ class PreparedSource(Source):
         *,
         is_complete: bool = True,
     ) -> None:
+        super().__init__(inner)
+        self.zero_based = None  # columns are chosen already
+        self.preparation, self._kept = preparation, kept
         self._is_complete = is_complete
-        self._inner, self._kept = inner, kept
-        self.preparation = preparation
-        self.path, self.feature_names = inner.path, inner.feature_names
-        self.is_sparse, self.nnz = inner.is_sparse, inner.nnz
         self.dtype = float_type(inner.dtype)
-        n_rows = len(inner) if kept is None else len(kept)
-        self.shape = (n_rows, inner.shape[1])
-        self.memory = inner.memory + (0 if kept is None else kept.nbytes)
-        # A raw block beside the prepared one, and where it has gaps.
-        width = 0 if self.is_sparse else inner.shape[1]
-        self.thread_memory = inner.thread_memory + 4096 * width * (
-            _MOST_READ * inner.dtype.itemsize + 1
-        )
+        if kept is not None:
+            self.shape = (len(kept), inner.shape[1])
+            self.memory += kept.nbytes
+        if not self.is_sparse:  # a raw block, and where it has gaps
+            block = 4096 * inner.shape[1]
+            self.thread_memory += block * (_MOST_READ * inner.dtype.itemsize + 1)
         self._fill = preparation.fill
         self._shifts = bool(preparation.center.any())
         # In two parts, such that float32 rows far from zero lose no digits.
@@ -62,31 +60,31 @@ class PreparedSource(Source):
         self._scale = preparation.scale.astype(self.dtype)
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        raw = self._raw(start, stop)
+        raw = self._read_raw(start, stop)
         if not self._is_complete:
-            check_values(self._inner, raw, start, "error", IN_NEW_ROWS)
-        return self._prepared(raw, out)
+            check_values(self.inner, raw, start, "error", IN_NEW_ROWS)
+        return self._prepare(raw, out)
 
     def take(self, indices: Array) -> Block:
-        return self._prepared(self._inner.take(self.numbers(indices)), None)
+        return self._prepare(self.inner.take(self.numbers(indices)), None)
 
-    def _raw(self, start: int, stop: int) -> Block:
+    def _read_raw(self, start: int, stop: int) -> Block:
         if self._kept is None:
-            return self._inner.read(start, stop)
+            return self.inner.read(start, stop)
         if start == stop:
-            return self._inner.read(0, 0)
+            return self.inner.read(0, 0)
         numbers = self._kept[start:stop]
         first, last = int(numbers[0]), int(numbers[-1]) + 1
         if last - first > _MOST_READ * len(numbers):
-            return self._inner.take(numbers)
-        return self._inner.read(first, last)[numbers - first]
+            return self.inner.take(numbers)
+        return self.inner.read(first, last)[numbers - first]
 
-    def _prepared(self, raw: Block, out: Array | None) -> Block:
+    def _prepare(self, raw: Block, out: Array | None) -> Block:
         if self.is_sparse:
             scaled = sparse.csr_array(raw, dtype=self.dtype, copy=True)
             scaled.data /= self._scale[scaled.indices]
             return scaled
-        out = self._block(len(raw)) if out is None else out
+        out = self._new_block(len(raw)) if out is None else out
         if self._fill is not None:
             gaps = np.isnan(raw)
             if gaps.any():
@@ -98,18 +96,26 @@ class PreparedSource(Source):
         out /= self._scale
         return out
 
+    @property
+    def n_table_rows(self) -> int:
+        """Number of rows of the table, those that are left out included."""
+        return len(self.inner)
+
     def numbers(self, rows: Array) -> Array:
         """Return the numbers of rows in the table, of which some are left out."""
         return rows if self._kept is None else self._kept[rows]
 
+    def select(self, values: Array) -> Array:
+        """Return the values of the rows that are kept, given those of all rows."""
+        return values if self._kept is None else values[self._kept]
+
+    def spread(self, values: Array, other: Any) -> Array:
+        """Return values of all rows: `other` for those that are left out."""
+        if self._kept is None:
+            return values
+        spread = np.full((len(self.inner), *values.shape[1:]), other, values.dtype)
+        spread[self._kept] = values
+        return spread
+
     def locate(self, row: int) -> tuple[str, int]:
-        return self._inner.locate(row if self._kept is None else int(self._kept[row]))
-
-    def release(self) -> None:
-        self._inner.release()
-
-    def shell(self) -> Any:
-        try:
-            return super().shell()
-        except ImportError:  # names without pyarrow: of a frame in memory
-            return np.empty((0, self.shape[1]))
+        return self.inner.locate(row if self._kept is None else int(self._kept[row]))

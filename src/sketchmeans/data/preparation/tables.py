@@ -1,4 +1,4 @@
-"""Tables before columns are chosen: frames, arrays, files and sources."""
+"""Tables before columns are chosen: data frames, arrays, files and sources."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import checked_table
 from sketchmeans.data.sources import Source, column_types, file_states, open_rows
-from sketchmeans.data.sources.base import Block
+from sketchmeans.data.sources.derived import ArraySource, ColumnsSource, SelectedColumns
 from sketchmeans.numerics.linalg import Array
 
 Column = str | int  # a name, or a number where there are no names
+
+_MOST_LISTED = 20
 
 
 class Table(ABC):
@@ -27,8 +32,8 @@ class Table(ABC):
     path : str
         What errors call the table.
     types : dict of str to (str or None), or None
-        The names of the columns, with the type of those that are no numbers; None
-        where columns have no names.
+        The names of the columns, with the types of those that do not hold numbers;
+        None where columns have no names.
     """
 
     path: str = "The table"
@@ -38,16 +43,25 @@ class Table(ABC):
     def open(self, columns: Sequence[Column] | None) -> Source:
         """Return these columns, or all, as a source whose missing values are NaN."""
 
-    @abstractmethod
     def values(self, column: Column) -> Array:
         """Return one column, of any type."""
+        source = self.open([column])
+        block = source.read(0, len(source))
+        return np.asarray(block.toarray() if source.is_sparse else block)[:, 0]
 
-    def like(self, zero_based: bool, n_features: int) -> Table:
-        """Return the table with features counted and as many as in a fit.
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
+        """Return the table with features numbered as in a fit, and as many.
 
-        Of a format that numbers its features, and unless somebody said how.
+        Only formats that number their features leave this open.
         """
         return self
+
+    @property
+    def columns(self) -> list[Column]:
+        """The names of the columns, or their numbers."""
+        if self.types is not None:
+            return list(self.types)
+        return list(range(self.open(None).shape[1]))
 
 
 def as_table(
@@ -63,11 +77,18 @@ def as_table(
         return _FileTable(os.fspath(X), header, zero_based)
     if isinstance(X, Source):
         return _SourceTable(X)
-    if hasattr(X, "column_names"):
-        return _ArrowTable(X)
-    if hasattr(X, "columns") and hasattr(X, "__getitem__") and not sparse.issparse(X):
-        return _FrameTable(X)
-    return _ArrayTable(X)
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except DuplicateError:
+        names = [str(name) for name in getattr(X, "column_names", X.columns)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"The table has more than one column {twice}.") from None
+    if isinstance(frame, nw.LazyFrame) and find_adapter(X) is None:
+        frame = frame.collect()
+    if isinstance(frame, nw.DataFrame):
+        return _FrameTable(frame)
+    X = checked_table(X)
+    return _SourceTable(ArraySource(sparse.csr_array(X) if sparse.issparse(X) else X))
 
 
 class _FileTable(Table):
@@ -82,219 +103,167 @@ class _FileTable(Table):
 
     def open(self, columns: Sequence[Column] | None) -> Source:
         if self.types is not None:
-            return self._opened(columns=columns)
+            return self._open(columns=columns)
         if self._source is None:  # text is looked through when it is opened
-            self._source = self._opened()
-        return self._source if columns is None else _SomeColumns(self._source, columns)
+            self._source = self._open()
+        return _select(self._source, columns)
 
-    def _opened(self, **options: Any) -> Source:
+    def _open(self, **options: Any) -> Source:
         source = open_rows(self.path, missing="nan", **self._reading, **options)
         for state in self._states:
             state.check()
         return source
 
-    def like(self, zero_based: bool, n_features: int) -> Table:
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
         other = copy(self)
-        other._source = self.open(None).like(zero_based).widened(n_features)
+        other._source = self.open(None).like_fit(zero_based, n_features)
         return other
 
     def values(self, column: Column) -> Array:
-        if self.types is None:
-            return _column_values(self.open([column]))
+        types = self.types
+        if types is None or types[str(column)] is None:
+            return super().values(column)
         # A source has at least one feature; which one does not matter here.
-        others = [n for n, kind in self.types.items() if n != column and kind is None]
-        if others:
-            source = self._opened(columns=others[:1], label_column=str(column))
-            return source.labels()
-        if self.types[str(column)] is not None:
+        others = [name for name, kind in types.items() if kind is None]
+        if not others:
             raise ValueError(f"{self.path} has no column of numbers.")
-        return _column_values(self.open([column]))
+        return self._open(columns=others[:1], label_column=str(column)).labels()
 
 
 class _SourceTable(Table):
-    """A source that the user has opened."""
+    """A source that the user has opened, or an array."""
 
     def __init__(self, source: Source) -> None:
         self.path, self._source = source.path, source
         if source.feature_names is not None:
             self.types = dict.fromkeys(source.feature_names)
 
-    def like(self, zero_based: bool, n_features: int) -> Table:
-        return _SourceTable(self._source.like(zero_based).widened(n_features))
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
+        return _SourceTable(self._source.like_fit(zero_based, n_features))
 
     def open(self, columns: Sequence[Column] | None) -> Source:
-        return self._source if columns is None else _SomeColumns(self._source, columns)
-
-    def values(self, column: Column) -> Array:
-        return _column_values(self.open([column]))
-
-
-class _ArrayTable(Table):
-    """An array or a sparse matrix."""
-
-    def __init__(self, X: Any) -> None:
-        X = checked_table(X)
-        self._source = ArraySource(sparse.csr_array(X) if sparse.issparse(X) else X)
-
-    def open(self, columns: Sequence[Column] | None) -> Source:
-        return self._source if columns is None else _SomeColumns(self._source, columns)
-
-    def values(self, column: Column) -> Array:
-        return _column_values(self.open([column]))
+        return _select(self._source, columns)
 
 
 class _FrameTable(Table):
-    """A DataFrame of pandas' or polars'."""
+    """A data frame of any library that narwhals knows."""
 
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        names = list(frame.columns)
-        if len(set(names)) < len(names):
-            twice = sorted({str(name) for name in names if names.count(name) > 1})
-            raise ValueError(f"The table has more than one column {twice}.")
-        self._names = {str(name): name for name in names}
+    def __init__(self, frame: nw.DataFrame[Any]) -> None:
+        self._columns = {str(name): frame.get_column(name) for name in frame.columns}
         self.types = {
-            text: _frame_type(frame[name].dtype) for text, name in self._names.items()
+            name: None if _is_number(column.dtype) else str(column.dtype)
+            for name, column in self._columns.items()
         }
 
     def open(self, columns: Sequence[Column] | None) -> Source:
-        names = list(self.types or ()) if columns is None else columns
-        arrays = [_numbers(self._frame[self._names[str(name)]]) for name in names]
-        return ColumnsSource(tuple(str(name) for name in names), arrays)
+        names = self._columns if columns is None else map(str, columns)
+        return ColumnsSource({name: self._numbers(name) for name in names})
+
+    def _numbers(self, name: str) -> Array:
+        """Return a column of numbers, with NaN for missing values."""
+        column = self._columns[name]
+        values: Array = column.to_numpy()
+        if values.dtype == object:  # booleans with gaps
+            values = column.cast(nw.Float64()).to_numpy()
+        return values
 
     def values(self, column: Column) -> Array:
-        return np.asarray(self._frame[self._names[str(column)]].to_numpy())
+        return np.asarray(self._columns[str(column)].to_numpy())
 
 
-class _ArrowTable(Table):
-    """A table of pyarrow's."""
-
-    def __init__(self, table: Any) -> None:
-        from sketchmeans.data.sources.tables import is_number
-
-        self._table = table
-        self.types = {
-            field.name: None if is_number(field.type) else str(field.type)
-            for field in table.schema
-        }
-
-    def open(self, columns: Sequence[Column] | None) -> Source:
-        names = [str(name) for name in (columns or self.types or ())]
-        arrays = [
-            self._table.column(name).to_numpy(zero_copy_only=False) for name in names
-        ]
-        return ColumnsSource(tuple(names), [_floats(array) for array in arrays])
-
-    def values(self, column: Column) -> Array:
-        return np.asarray(self._table.column(str(column)).to_pylist())
+def _is_number(dtype: nw.dtypes.DType) -> bool:
+    is_float = dtype.is_numeric() and not isinstance(dtype, nw.Decimal)
+    return is_float or isinstance(dtype, nw.Boolean)
 
 
-class ArraySource(Source):
-    """A table in memory."""
-
-    path = "The table"
-
-    def __init__(self, table: Block) -> None:
-        self._table = table
-        self.shape, self.dtype = table.shape, table.dtype
-        self.is_sparse = sparse.issparse(table)
-        self.nnz = table.nnz if self.is_sparse else 0
-
-    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        if self.is_sparse:
-            return self._table[start:stop]
-        out = self._block(stop - start) if out is None else out
-        out[...] = self._table[start:stop]
-        return out
-
-    def take(self, indices: Array) -> Block:
-        return self._table[indices]
+def _select(source: Source, columns: Sequence[Column] | None) -> Source:
+    return source if columns is None else SelectedColumns(source, columns)
 
 
-class ColumnsSource(Source):
-    """Columns in memory, which keep their types: only blocks have one for all."""
+def choose_columns(
+    table: Table,
+    columns: Sequence[Column] | None,
+    exclude: Sequence[Column] | None,
+    label_column: Column | None,
+) -> list[Column]:
+    """Return the columns of a table that a user wants to cluster.
 
-    path = "The table"
-
-    def __init__(self, names: tuple[str, ...], arrays: list[Array]) -> None:
-        self.feature_names, self._arrays = names, arrays
-        self.shape = (len(arrays[0]), len(arrays))
-        self.dtype = np.result_type(*(array.dtype for array in arrays))
-
-    def read(self, start: int, stop: int, out: Array | None = None) -> Array:
-        return self._filled(slice(start, stop), stop - start, out)
-
-    def take(self, indices: Array) -> Array:
-        return self._filled(indices, len(indices), None)
-
-    def _filled(self, rows: Any, n_rows: int, out: Array | None) -> Array:
-        out = self._block(n_rows) if out is None else out
-        for j, array in enumerate(self._arrays):
-            out[:, j] = array[rows]
-        return out
-
-
-class _SomeColumns(Source):
-    """Some columns of another source."""
-
-    def __init__(self, inner: Source, columns: Sequence[Column]) -> None:
-        names = inner.feature_names
-        self._inner = inner
-        self._places = np.array(
-            [names.index(c) if names and isinstance(c, str) else c for c in columns]
+    All of `columns`, or of the table, but `exclude` and the label column.  It is an
+    error if one is not there or does not hold numbers, or none is left.
+    """
+    known = table.columns
+    asked = known if columns is None else _check_list("columns", columns)
+    aside = _check_list("exclude", exclude or ())
+    if label_column is not None:
+        if columns is not None and label_column in asked:
+            raise ValueError(
+                f"label_column={label_column!r} should not be one of columns={asked}."
+            )
+        aside = [*aside, label_column]
+    _check_known(table, [*asked, *aside], known)
+    chosen = [column for column in asked if column not in aside]
+    if not chosen:
+        raise ValueError(
+            f"exclude={aside} leaves no column of {_show(known)}; at least one is "
+            "needed."
         )
-        self.path, self.dtype = inner.path, inner.dtype
-        self.is_sparse, self.zero_based = inner.is_sparse, inner.zero_based
-        self.nnz = inner.nnz  # at most
-        self.shape = (inner.shape[0], len(columns))
-        self.memory = inner.memory
-        # A whole row is read, and some of it copied.
-        self.thread_memory = inner.thread_memory + inner.dtype.itemsize * 4096 * (
-            0 if inner.is_sparse else inner.shape[1]
+    _check_numbers(table, chosen)
+    return chosen
+
+
+def match_columns(table: Table, wanted: Sequence[Column]) -> list[Column]:
+    """Return the columns of a fit, if a new table has them all; by name, in any order.
+
+    An error lists those that are missing.
+    """
+    if any(isinstance(name, str) for name in wanted) and table.types is None:
+        raise ValueError(
+            f"{table.path} has no column names; it should have the columns "
+            f"{_show(wanted)} of the fit."
         )
-        if names is not None:
-            self.feature_names = tuple(names[j] for j in self._places)
-
-    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        block = self._inner.read(start, stop)[:, self._places]
-        if out is None:
-            return block
-        out[...] = block
-        return out
-
-    def take(self, indices: Array) -> Block:
-        return self._inner.take(indices)[:, self._places]
-
-    def locate(self, row: int) -> tuple[str, int]:
-        return self._inner.locate(row)
-
-    def release(self) -> None:
-        self._inner.release()
+    _check_known(table, wanted, table.columns)
+    _check_numbers(table, wanted)
+    return list(wanted)
 
 
-def _column_values(source: Source) -> Array:
-    block = source.read(0, len(source))
-    dense = block.toarray() if source.is_sparse else block
-    return np.asarray(dense[:, 0])
+def _check_list(parameter: str, columns: Any) -> list[Column]:
+    is_list = not isinstance(columns, str) and all(
+        isinstance(name, str | int) and not isinstance(name, bool) for name in columns
+    )
+    if not is_list or len(set(columns)) < len(columns):
+        raise ValueError(
+            f"{parameter}={columns!r} should be a list of different column names, or "
+            "numbers where columns have no names."
+        )
+    return list(columns)
 
 
-def _frame_type(dtype: Any) -> str | None:
-    """Return the type of a frame's column, or None if it is of numbers."""
-    is_numeric = getattr(dtype, "is_numeric", None)
-    if is_numeric is not None:  # polars; a Decimal is no float
-        plain = is_numeric() and not str(dtype).startswith("Decimal")
-        return None if plain or str(dtype) == "Boolean" else str(dtype)
-    return None if dtype.kind in "biuf" else str(dtype)
+def _check_known(table: Table, wanted: Sequence[Column], known: list[Column]) -> None:
+    absent = [name for name in dict.fromkeys(wanted) if name not in known]
+    if absent:
+        what = "no column" if len(absent) == 1 else "no columns"
+        have = "its columns are" if table.types is not None else "they are numbered"
+        raise ValueError(
+            f"{table.path} has {what} {_show(absent)}; {have} {_show(known)}."
+        )
 
 
-def _numbers(column: Any) -> Array:
-    """Return a frame's column of numbers, with NaN for what is missing."""
-    values = column.to_numpy()
-    if values.dtype == object and hasattr(column, "isna"):  # pandas' nullable types
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return _floats(values)
+def _check_numbers(table: Table, chosen: Sequence[Column]) -> None:
+    types = table.types or {}
+    others = [f"{c} ({types[str(c)]})" for c in chosen if types.get(str(c))]
+    if others:
+        what = "a column that does" if len(others) == 1 else "columns that do"
+        more = "" if len(others) <= _MOST_LISTED else ", ..."
+        raise ValueError(
+            f"{table.path} has {what} not hold numbers: "
+            f"{', '.join(others[:_MOST_LISTED])}{more}. Leave them out with exclude=, "
+            "or choose others with columns=."
+        )
 
 
-def _floats(values: Array) -> Array:
-    """Return numbers as they are; what came as objects, because of nulls, as floats."""
-    return values.astype(np.float64) if values.dtype == object else values
+def _show(names: Sequence[Column]) -> str:
+    """Return names for people: in quotes, and not too many."""
+    if len(names) > 1 and list(names) == list(range(len(names))):
+        return f"0 to {len(names) - 1}"
+    listed = ", ".join(repr(name) for name in names[:_MOST_LISTED])
+    return listed if len(names) <= _MOST_LISTED else f"{listed}, ..."

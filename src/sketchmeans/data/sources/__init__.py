@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sketchmeans.data.sources.base import Source, check_not_empty
-from sketchmeans.data.sources.files import FileState
-from sketchmeans.data.sources.paths import files_of, suffix_of
+from sketchmeans.data.sources.base import ReadOptions, Source, check_not_empty
+from sketchmeans.data.sources.derived import ConcatenatedSource
+from sketchmeans.data.sources.files import FileState, find_files, suffix_of
 
 __all__ = ["FORMATS", "Source", "as_source", "column_types", "file_states", "open_rows"]
 
@@ -26,13 +26,24 @@ FORMATS = {
     ".feather": ("arrow", "open_arrow"),
     ".csv": ("delimited", "open_delimited"),
     ".tsv": ("delimited", "open_delimited"),
-    ".svmlight": ("svmlight", "open_svmlight"),
-    ".svm": ("svmlight", "open_svmlight"),
-    ".libsvm": ("svmlight", "open_svmlight"),
+    ".svmlight": ("svmlight", "SvmlightSource"),
+    ".svm": ("svmlight", "SvmlightSource"),
+    ".libsvm": ("svmlight", "SvmlightSource"),
 }
-_TABLES = ("parquet", "arrow", "delimited")
-#: What a file has where a parameter means nothing to it.
+#: The options that mean something to each of them.
+_TABLE = ("columns", "label_column", "dtype")
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "npy": (),
+    "npz": (),
+    "parquet": _TABLE,
+    "arrow": _TABLE,
+    "delimited": (*_TABLE, "header"),
+    "svmlight": ("dtype", "zero_based"),
+}
+#: Why an option means nothing to the others.
 _UNUSED = {
+    "columns": "no named columns",
+    "label_column": "no named columns",
     "dtype": "a type of its own",
     "header": "no line of names to look for",
     "zero_based": "no features that are numbered in the file",
@@ -78,9 +89,9 @@ def open_rows(
         Type to which the values are turned, in formats other than NumPy's.  Default is
         the common type of the columns, and float64 for text.
     missing : {"error", "nan"}, default="error"
-        What becomes of a value that is not there, in formats other than NumPy's: an
-        error when it is read, or NaN.  The estimators refuse NaN, too;
-        `TableClusterer` leaves out such rows or fills in the mean.
+        What becomes of a missing value, in formats other than NumPy's: an error when
+        it is read, or NaN.  The estimators refuse NaN, too; `TableClusterer` leaves out
+        such rows or fills in the mean.
     header : bool, optional
         Whether text starts with the names of the columns.  Default is to find out: a
         line of words is names, a line of numbers and missing values is a row, and what
@@ -115,35 +126,34 @@ def open_rows(
     if missing not in ("error", "nan"):
         raise ValueError(f"missing={missing!r} should be 'error' or 'nan'.")
     name = os.fspath(path)
-    files = _files(name)
+    files = _find_files(name)
     module, function = FORMATS[suffix_of(files[0])]
-    opener = _opener(files[0], module, function)
-    if module != "delimited":
-        _check_unused(files[0], header=header)
-    if module != "svmlight":
-        _check_unused(files[0], zero_based=zero_based)
-    if module in _TABLES:
-        given = {"header": header} if module == "delimited" else {}
-        parts = [
-            opener(file, columns, label_column, dtype, missing, **given)
-            for file in files
-        ]
-        return _together(name, parts)
-    _check_unused(files[0], columns=columns, label_column=label_column)
-    if module == "svmlight":
-        return check_not_empty(opener(name, files, dtype or np.float64, zero_based))
-    _check_unused(files[0], dtype=dtype)
-    return _together(name, [opener(file) for file in files])
+    options = ReadOptions(columns, label_column, dtype, missing, header, zero_based)
+    for option, reason in _UNUSED.items():
+        value = getattr(options, option)
+        if value is not None and option not in _OPTIONS[module]:
+            raise ValueError(
+                f"{option}={value!r} should be None for {files[0]}: a "
+                f"{suffix_of(files[0])} file has {reason}."
+            )
+    opener = _import(files[0], module, function)
+    if module == "svmlight":  # whose files share the numbering of their features
+        source: Source = opener(name, files, options)
+    else:
+        parts = [opener(file, options) for file in files]
+        source = parts[0] if len(parts) == 1 else ConcatenatedSource(name, parts)
+    check_not_empty(source.path, source.shape)
+    return source
 
 
 def column_types(
     path: str | os.PathLike[str], header: bool | None = None
 ) -> dict[str, str | None] | None:
-    r"""Return the names of a file's columns, and the type of those that are no number.
+    r"""Return the names of a file's columns, and the types of those without numbers.
 
-    None for a file that has no names.  The type of a number is None.  An index that
-    pandas wrote is left out.  Of text the first megabyte tells, and of several files
-    the first.
+    None for a file that has no names.  The type of numbers is None.  An index that
+    pandas wrote is left out.  Of text only the first megabyte is looked at, and of
+    several files the first.
 
     Examples
     --------
@@ -153,18 +163,18 @@ def column_types(
     >>> column_types(path)
     {'age': None, 'town': 'string'}
     """
-    file = _files(os.fspath(path))[0]
+    file = _find_files(os.fspath(path))[0]
     module, _ = FORMATS[suffix_of(file)]
-    if module not in _TABLES:
+    if "columns" not in _OPTIONS[module]:
         return None
-    given = {"header": header} if module == "delimited" else {}
-    schema = _opener(file, module, f"{module}_schema")(file, **given)
+    options = ReadOptions(header=header)
+    schema = _import(file, module, f"{module}_schema")(file, options)
     if schema is None:
         return None
-    from sketchmeans.data.sources.tables import index_columns, is_number
+    from sketchmeans.data.sources.tables import NUMBERS, index_columns
 
     return {
-        field.name: None if is_number(field.type) else str(field.type)
+        field.name: None if field.type in NUMBERS else str(field.type)
         for field in schema
         if field.name not in index_columns(schema)
     }
@@ -172,7 +182,7 @@ def column_types(
 
 def file_states(path: str | os.PathLike[str]) -> list[FileState]:
     """Return the state of each file that a path stands for."""
-    return [FileState.of(file) for file in _files(os.fspath(path))]
+    return [FileState.of(file) for file in _find_files(os.fspath(path))]
 
 
 def as_source(X: Any) -> Source | None:
@@ -182,28 +192,9 @@ def as_source(X: Any) -> Source | None:
     return open_rows(X) if isinstance(X, str | os.PathLike) else None
 
 
-def _check_unused(file: str, **parameters: Any) -> None:
-    """Raise where a parameter is given that means nothing to a format."""
-    for parameter, value in parameters.items():
-        if value is not None:
-            what = _UNUSED.get(parameter, "no named columns")
-            raise ValueError(
-                f"{parameter}={value!r} should be None for {file}: a {suffix_of(file)} "
-                f"file has {what}."
-            )
-
-
-def _together(name: str, parts: list[Source]) -> Source:
-    from sketchmeans.data.sources.concatenated import ConcatenatedSource
-
-    if len(parts) == 1:
-        return check_not_empty(parts[0])
-    return check_not_empty(ConcatenatedSource(name, parts))
-
-
-def _files(name: str) -> list[str]:
+def _find_files(name: str) -> list[str]:
     """Return the files that a path stands for, all of one kind and none empty."""
-    files = files_of(name, FORMATS)
+    files = find_files(name, FORMATS)
     for file in files:
         if suffix_of(file) not in FORMATS:
             raise ValueError(
@@ -220,7 +211,7 @@ def _files(name: str) -> list[str]:
     return files
 
 
-def _opener(file: str, module: str, function: str) -> Callable[..., Any]:
+def _import(file: str, module: str, function: str) -> Callable[..., Any]:
     try:
         return getattr(import_module(f"{__name__}.{module}"), function)
     except ImportError as error:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from sketchmeans.numerics.linalg import Array
 
 Block = Any  # a 2-D ndarray or CSR matrix
 
-#: Rows that lie no farther apart than this are read together: a call of the system
-#: costs as much as these bytes.
+#: Rows that lie no farther apart than this are read together: a system call costs as
+#: much as these bytes.
 _GAP_BYTES = 16 * 2**10
 #: Most bytes that are read together.
 RUN_BYTES = 2**20
@@ -23,8 +26,8 @@ RUN_BYTES = 2**20
 class Source(ABC):
     """Rows that are read when they are asked for, by any number of threads.
 
-    `open_rows` returns one.  A class of your own that defines `read` and `take` and
-    sets the attributes can be given to the estimators in the place of a table.
+    `open_rows` returns one.  The estimators take any subclass in the place of a table:
+    it defines `read` and `take` and sets the attributes.
 
     Attributes
     ----------
@@ -37,7 +40,7 @@ class Source(ABC):
     is_sparse : bool
         Whether blocks are CSR matrices.
     order : {"C", "F"}
-        Layout of dense blocks.
+        Memory order of dense blocks.
     nnz : int
         Stored values, if the source is sparse.
     zero_based : bool or None
@@ -66,33 +69,35 @@ class Source(ABC):
         """Return the rows of these numbers, in this order."""
 
     def labels(self) -> Array:
-        """Return the values of the label column, which is none of the features."""
+        """Return the values of the label column, which is not a feature."""
         raise ValueError(f"{self.path} was opened without a label_column.")
 
     def locate(self, row: int) -> tuple[str, int]:
         """Return the file that holds a row, and the row's number there."""
         return self.path, row
 
-    def widened(self, n_features: int) -> Source:
-        """Return the source with this many features, if the format leaves it open."""
-        return self
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Source:
+        """Return the source with features numbered as in a fit, and as many.
 
-    def like(self, zero_based: bool) -> Source:
-        """Return the source with features counted like this, if nobody said how."""
+        Only formats that number their features leave this open.
+        """
         return self
 
     def release(self) -> None:  # noqa: B027 - most sources keep nothing
-        """Give up what is kept between reads; the next read gets it again."""
+        """Free what is kept between reads; the next read gets it again."""
 
-    def shell(self) -> Any:
-        """Return a table without rows that has the width and names of this one."""
-        if self.feature_names is None:
-            return np.empty((0, self.shape[1]))
-        import pyarrow as pa
+    def empty_table(self) -> Any:
+        """Return a table without rows, with the width and the names of this one."""
+        if self.feature_names is not None:
+            try:
+                import pyarrow as pa
+            except ImportError:  # names of a data frame in memory
+                pass
+            else:
+                return pa.table({name: pa.nulls(0) for name in self.feature_names})
+        return np.empty((0, self.shape[1]))
 
-        return pa.table({name: pa.nulls(0) for name in self.feature_names})
-
-    def _block(self, n_rows: int) -> Array:
+    def _new_block(self, n_rows: int) -> Array:
         return np.empty((n_rows, self.shape[1]), self.dtype, order=self.order)
 
     def __len__(self) -> int:
@@ -101,6 +106,25 @@ class Source(ABC):
     def __repr__(self) -> str:
         n, d = self.shape
         return f"<{n:,} rows of {d:,} features, {self.dtype}, in {self.path}>"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is read: the parameters of `open_rows`."""
+
+    columns: Sequence[str] | None = None
+    label_column: str | None = None
+    dtype: npt.DTypeLike | None = None
+    missing: str = "error"
+    header: bool | None = None
+    zero_based: bool | None = None
+
+
+def check_not_empty(path: str, shape: tuple[int, ...]) -> None:
+    """Raise if there are no rows or no features."""
+    if 0 in shape:
+        what = "rows" if shape[0] == 0 else "features"
+        raise ValueError(f"{path} has no {what}; at least one is needed.")
 
 
 def runs(rows: Array, row_bytes: float) -> Iterator[tuple[int, int]]:
@@ -122,10 +146,11 @@ def runs(rows: Array, row_bytes: float) -> Iterator[tuple[int, int]]:
             start = end
 
 
-def check_not_empty(source: Source) -> Source:
-    """Return the source, if it has a row and a feature."""
-    n, d = source.shape
-    if n == 0 or d == 0:
-        what = "rows" if n == 0 else "features"
-        raise ValueError(f"{source.path} has no {what}; at least one is needed.")
-    return source
+def stack(parts: list[Block]) -> Block:
+    """Return CSR matrices one below the other."""
+    return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+
+
+def stack_in_order(parts: list[Block], places: Array) -> Block:
+    """Return the rows of CSR matrices, each at the place that is given for it."""
+    return stack(parts)[np.argsort(places)]

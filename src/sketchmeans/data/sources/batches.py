@@ -1,315 +1,216 @@
-"""Rows that come in batches: of a file that has no row at a known place."""
+"""Rows that come in batches: of files in which no row lies at a known place."""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from sketchmeans.data.sources.base import Block, Source
+from sketchmeans.data.sources.base import Block, Source, stack, stack_in_order
 from sketchmeans.numerics.linalg import Array
 
-#: Bytes of a batch, where the reader is free to choose, and of all that are kept.
+#: Bytes of a batch, where the reader is free to choose, and of all that are cached.
 BATCH_BYTES = 8 * 2**20
-_KEPT_BYTES = 32 * 2**20
-_LEAST_KEPT, _MOST_KEPT = 3, 16
+_CACHE_BYTES = 32 * 2**20
+_LEAST_CACHED, _MOST_CACHED = 3, 16
 
-Batch = Any
-Selection = Any  # a slice, or row numbers
-
-
-class Batches(Protocol):
-    """Batches of consecutive rows."""
-
-    #: Bytes of the batches that are kept.
-    memory: int
-
-    def at(self, row: int) -> tuple[int, Batch, int]:
-        """Return the batch that holds a row, between the numbers of its rows."""
-        ...
-
-    def passed(self, start: int, stop: int) -> None:
-        """Hear that rows start:stop were read, for which `at` was asked."""
-        ...
-
-    def release(self) -> None:
-        """Forget what is kept."""
-        ...
+Batch = Any  # an array, a CSR matrix or a batch of pyarrow's
+Selection = slice | Array
 
 
-class RandomBatches(ABC):
-    """Batches of which each can be loaded by itself; the last few are kept.
+class Batches(ABC):
+    """Batches of consecutive rows; those that were used last are cached."""
 
-    Parameters
-    ----------
-    edges : ndarray of shape (number of batches + 1,)
-        First row of each batch, and the number of rows.
-    batch_bytes : int
-        Size of the largest batch.
-    """
-
-    def __init__(self, edges: Array, batch_bytes: int) -> None:
-        self._edges = edges
-        self._most = _n_kept(batch_bytes)
-        self.memory = min(self._most, len(edges) - 1) * batch_bytes
-        self._kept: OrderedDict[int, Batch] = OrderedDict()
+    def __init__(self, edges: Any, batch_bytes: int) -> None:
+        self._edges = np.asarray(edges)
+        self._n_batches = len(self._edges) - 1
+        most = min(_MOST_CACHED, _CACHE_BYTES // max(batch_bytes, 1))
+        self._n_cached = min(max(_LEAST_CACHED, most), self._n_batches)
+        self.memory = self._n_cached * batch_bytes
+        self._cache: OrderedDict[int, Batch] = OrderedDict()
         self._lock = threading.Lock()
 
     @abstractmethod
-    def load(self, number: int) -> Batch:
-        """Return a batch; called by several threads at once."""
+    def _load(self, number: int) -> Batch:
+        """Return a batch that is not cached; called by several threads at once."""
 
     def at(self, row: int) -> tuple[int, Batch, int]:
+        """Return the batch that holds a row, between its first row and its end."""
         number = int(np.searchsorted(self._edges, row, side="right")) - 1
-        with self._lock:
-            batch = self._kept.get(number)
-        if batch is None:  # two threads may load the same: rather that than wait
-            batch = self.load(number)
-        with self._lock:
-            self._kept[number] = batch
-            self._kept.move_to_end(number)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+        batch = self._cached(number)
+        if batch is None:
+            batch = self._load(number)
+            self._store(number, batch)
         return int(self._edges[number]), batch, int(self._edges[number + 1])
 
-    def passed(self, start: int, stop: int) -> None:
-        return  # other threads load what they need
+    def read_ahead(self, row: int) -> None:  # noqa: B027 - most load what they need
+        """Prepare the batch after the one that ends next, as rows < `row` were read."""
 
     def release(self) -> None:
+        """Forget all batches."""
         with self._lock:
-            self._kept.clear()
+            self._cache.clear()
+
+    def _cached(self, number: int) -> Batch | None:
+        with self._lock:
+            if number in self._cache:
+                self._cache.move_to_end(number)
+            return self._cache.get(number)
+
+    def _store(self, number: int, batch: Batch) -> None:
+        with self._lock:
+            self._cache[number] = batch
+            self._cache.move_to_end(number)
+            while len(self._cache) > self._n_cached:
+                self._cache.popitem(last=False)
 
 
-@dataclass
-class _Kept:
-    """A batch of rows first:stop, of which so many were not yet read.
-
-    The batch is None when it was dropped.
-    """
-
-    first: int
-    stop: int
-    batch: Batch
-    unread: int
-
-    def read(self, start: int, stop: int) -> None:
-        """Count rows that were read, if they are of this batch."""
-        self.unread -= max(min(stop, self.stop) - max(start, self.first), 0)
-
-
-class ForwardBatches(ABC):
-    """Batches that can only be read one after the other.
-
-    Threads ask for rows in nearly ascending order, so the last few batches are kept.
-    If these are not all there are, one is dropped when all its rows were read, as the
-    next is written faster to memory that was just in use; unless somebody comes back
-    for it.  A row further back, as in the next pass, starts the reading anew.
+class LoadedBatches(Batches):
+    """Batches of which each can be loaded by itself.
 
     Parameters
     ----------
-    starts : ndarray
-        Rows at which reading can begin; the first is 0.
-    n_rows : int
-        Number of all rows.
+    edges : array-like of shape (number of batches + 1,)
+        First row of each batch, and the number of rows.
     batch_bytes : int
         Size of the largest batch.
-    path : str
+    load : callable
+        Returns the batch of a number.  It should not refer to the source: that would
+        not be freed, and its batches neither, before Python looks for cycles.
     """
 
-    def __init__(self, starts: Array, n_rows: int, batch_bytes: int, path: str) -> None:
-        self._starts = starts
-        self._n_rows = n_rows
-        self._path = path
-        self._most = _n_kept(batch_bytes)
-        self.memory = self._most * batch_bytes
-        self._kept: list[_Kept] = []
-        self._are_all = True  # whether no batch was too many
-        self._come_back = False  # whether somebody asked for one that was dropped
-        self._keeping = threading.Lock()
-        # Whoever advances the stream holds this; others take what is kept meanwhile.
-        self._advancing = threading.Lock()
-        self._stream: Iterator[tuple[Batch, int]] | None = None
-        self._advanced: Iterator[tuple[Batch, int]] | None = None  # just now
-        self._next = 0  # the row that comes next
-        self._height = 0  # rows of the last batch
+    def __init__(
+        self, edges: Any, batch_bytes: int, load: Callable[[int], Batch]
+    ) -> None:
+        super().__init__(edges, batch_bytes)
+        self._load_batch = load
 
-    @abstractmethod
-    def begin(self, start: int) -> Iterator[tuple[Batch, int]]:
-        """Yield batches and their numbers of rows, from the row of `starts` on.
+    def _load(self, number: int) -> Batch:
+        return self._load_batch(number)
 
-        What yields them should not refer to this object: it would not be freed, and
-        its batches neither, before Python looks for cycles.
-        """
 
-    def help(self, stream: Iterator[tuple[Batch, int]]) -> None:
-        """Share in the work of a thread that is taking a batch of a stream."""
-        return  # most streams are decoded in one piece
+class StreamedBatches(Batches):
+    """Batches that can only be decoded one after the other.
 
-    def at(self, row: int) -> tuple[int, Batch, int]:
-        found = self._find(row)
-        if found is None:
-            self._lend_a_hand()
-            with self._advancing:
-                while (found := self._find(row)) is None:
-                    self._advance(row)
-        return found
+    Threads ask for rows in nearly ascending order, so what they ask for is cached or
+    comes next.  A row further back, as in the next pass, starts the stream anew.
 
-    def _lend_a_hand(self) -> None:
-        stream = self._advanced
-        if stream is not None:
-            self.help(stream)
+    Parameters
+    ----------
+    edges, batch_bytes
+        As in `LoadedBatches`.
+    begin : callable
+        Returns an iterator over the batches from a given one on; as `load` it should
+        not refer to the source.
+    path : str
+    starts : sequence of int, default=(0,)
+        Batches at which a stream can begin.
+    """
 
-    def passed(self, start: int, stop: int) -> None:
-        """Drop what was read; have the next batch ready, unless a thread sees to it."""
-        with self._keeping:
-            for kept in self._kept:
-                kept.read(start, stop)
-            self._drop()
+    def __init__(
+        self,
+        edges: Any,
+        batch_bytes: int,
+        begin: Callable[[int], Iterator[Batch]],
+        path: str,
+        starts: Sequence[int] = (0,),
+    ) -> None:
+        super().__init__(edges, batch_bytes)
+        self._begin, self._path, self._starts = begin, path, starts
+        self._advancing = threading.Lock()  # held by the thread that decodes
+        self._stream: Iterator[Batch] | None = None
+        self._next = 0  # the batch that the stream yields next
+
+    def _load(self, number: int) -> Batch:
+        with self._advancing:
+            while (batch := self._cached(number)) is None:
+                self._advance(number)
+        return batch
+
+    def read_ahead(self, row: int) -> None:
         if self._advancing.acquire(blocking=False):
             try:
-                ahead = self._next - stop
-                if self._stream is not None and 0 <= ahead < self._height:
-                    self._advance(self._next)
+                following = self._next
+                if self._stream is None or following >= self._n_batches:
+                    return
+                first, stop = self._edges[following : following + 2]
+                if 0 <= first - row < stop - first:
+                    self._advance(following)
             finally:
                 self._advancing.release()
 
-    def _drop(self) -> None:
-        if len(self._kept) > self._most:
-            self._are_all = False
-            del self._kept[0]
-        if not (self._are_all or self._come_back):
-            for kept in self._kept:
-                if kept.unread <= 0:
-                    kept.batch = None
-
-    def _find(self, row: int) -> tuple[int, Batch, int] | None:
-        with self._keeping:
-            for kept in self._kept:
-                if kept.first <= row < kept.stop:
-                    if kept.batch is not None:
-                        return kept.first, kept.batch, kept.stop
-                    self._come_back = True
-        return None
-
-    def _advance(self, row: int) -> None:
-        """Read a batch on the way to a row."""
-        start = int(np.searchsorted(self._starts, row, side="right")) - 1
-        place = int(self._starts[start])
+    def _advance(self, number: int) -> None:
+        """Decode a batch on the way to that of this number."""
+        start = self._starts[bisect_right(self._starts, number) - 1]
         stream, self._stream = self._stream, None  # not to go on after an error
-        if stream is None or not place <= self._next <= row:
-            stream, self._next = self.begin(start), place
-        self._advanced = stream
-        try:
-            batch, n_rows = next(stream)
-        except StopIteration:
-            raise ValueError(f"{self._path} ends after row {self._next - 1}.") from None
-        finally:
-            self._advanced = None
-        first, self._next = self._next, self._next + n_rows
-        with self._keeping:
-            others = [kept for kept in self._kept if kept.first != first]
-            self._kept = [*others, _Kept(first, self._next, batch, n_rows)]
-            self._drop()
-        if self._next < self._n_rows:
-            self._stream, self._height = stream, n_rows
+        if stream is None or not start <= self._next <= number:
+            stream, self._next = self._begin(start), start
+        first, stop = self._edges[self._next : self._next + 2].tolist()
+        batch = next(stream, None)
+        if batch is None:
+            raise ValueError(f"{self._path} ends after row {first - 1}.")
+        n_rows = batch.shape[0]
+        if n_rows != stop - first:
+            raise ValueError(
+                f"{self._path} is damaged at row {first}: it has {n_rows} rows in "
+                f"place of {stop - first}."
+            )
+        self._store(self._next, batch)
+        self._next += 1
+        if self._next < self._n_batches:
+            self._stream = stream
 
     def release(self) -> None:
-        with self._advancing, self._keeping:
-            self._kept.clear()
+        with self._advancing:
+            super().release()
             self._stream = None
 
 
-class _Batched(Source):
-    """What dense and sparse batches share: which rows of which batch are wanted."""
+class BatchedSource(Source):
+    """Rows out of batches: arrays or CSR matrices, unless `_copy` says otherwise."""
 
     batches: Batches
-
-    def _between(
-        self, start: int, stop: int
-    ) -> Iterator[tuple[Batch, Selection, Selection]]:
-        """Yield a batch, the rows of it, and their places among rows start:stop."""
-        row = start
-        while row < stop:
-            first, batch, last = self.batches.at(row)
-            end = min(last, stop)
-            yield (
-                batch,
-                slice(row - first, end - first),
-                slice(row - start, end - start),
-            )
-            row = end
-
-    def _among(self, indices: Array) -> Iterator[tuple[Batch, Selection, Selection]]:
-        """Yield a batch, the rows of it, and their places among `indices`."""
-        order = np.argsort(indices, kind="stable")
-        rows, done = indices[order], 0
-        while done < len(rows):
-            first, batch, stop = self.batches.at(int(rows[done]))
-            end = int(np.searchsorted(rows, stop))
-            yield batch, rows[done:end] - first, order[done:end]
-            done = end
-
-    def release(self) -> None:
-        self.batches.release()
-
-
-class DenseBatches(_Batched):
-    """Dense rows out of batches, which are arrays unless `_copy` says otherwise."""
 
     def _copy(self, batch: Batch, rows: Selection, out: Array) -> None:
         out[...] = batch[rows]
 
-    def read(self, start: int, stop: int, out: Array | None = None) -> Array:
-        out = self._block(stop - start) if out is None else out
-        for batch, rows, places in self._between(start, stop):
-            self._copy(batch, rows, out[places])
-        self.batches.passed(start, stop)
-        return out
-
-    def take(self, indices: Array) -> Array:
-        taken = self._block(len(indices))
-        for batch, rows, places in self._among(indices):
-            part = self._block(len(places))
-            self._copy(batch, rows, part)
-            taken[places] = part
-        return taken
-
-
-class SparseBatches(_Batched):
-    """Sparse rows out of batches, which are CSR matrices."""
-
-    is_sparse = True
-
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        parts = [batch[rows] for batch, rows, _ in self._between(start, stop)]
-        self.batches.passed(start, stop)
-        return stacked(parts)
+        parts, row = [], start
+        if not self.is_sparse and out is None:
+            out = self._new_block(stop - start)
+        while row < stop:
+            first, batch, last = self.batches.at(row)
+            end = min(last, stop)
+            rows = slice(row - first, end - first)
+            if out is None:
+                parts.append(batch[rows])
+            else:
+                self._copy(batch, rows, out[row - start : end - start])
+            row = end
+        self.batches.read_ahead(stop)
+        return stack(parts) if out is None else out
 
     def take(self, indices: Array) -> Block:
-        parts, order = [], []
-        for batch, rows, places in self._among(indices):
-            parts.append(batch[rows])
-            order.append(places)
-        return in_order(parts, np.concatenate(order))
+        order = np.argsort(indices, kind="stable")
+        rows, parts, done = indices[order], [], 0
+        taken = None if self.is_sparse else self._new_block(len(indices))
+        while done < len(rows):
+            first, batch, stop = self.batches.at(int(rows[done]))
+            end = int(np.searchsorted(rows, stop))
+            wanted, places = rows[done:end] - first, order[done:end]
+            if taken is None:
+                parts.append(batch[wanted])
+            else:
+                part = self._new_block(len(places))
+                self._copy(batch, wanted, part)
+                taken[places] = part
+            done = end
+        return stack_in_order(parts, order) if taken is None else taken
 
-
-def stacked(parts: list[Block]) -> Block:
-    """Return CSR matrices one below the other."""
-    return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
-
-
-def in_order(parts: list[Block], places: Array) -> Block:
-    """Return the rows of CSR matrices in the places that they should have."""
-    back = np.empty(len(places), dtype=np.intp)
-    back[places] = np.arange(len(places))
-    return stacked(parts)[back]
-
-
-def _n_kept(batch_bytes: int) -> int:
-    return max(_LEAST_KEPT, min(_MOST_KEPT, _KEPT_BYTES // max(batch_bytes, 1)))
+    def release(self) -> None:
+        self.batches.release()

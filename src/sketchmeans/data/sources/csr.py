@@ -2,28 +2,28 @@
 
 Compiled code follows the row pointers and column numbers of a matrix without looking
 where they lead, so these are checked: the pointers once, when the archive is opened,
-the columns of a block whenever it is read.  Neither is held in memory as a whole.
+the columns of a batch whenever it is read.  Neither is in memory as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.sources.archive import Archive
-from sketchmeans.data.sources.base import RUN_BYTES, Block, Source, runs
+from sketchmeans.data.sources.base import RUN_BYTES, Block, Source
 from sketchmeans.data.sources.batches import (
     BATCH_BYTES,
-    ForwardBatches,
-    SparseBatches,
-    in_order,
+    BatchedSource,
+    Batches,
+    LoadedBatches,
+    StreamedBatches,
 )
-from sketchmeans.data.sources.npy import check_table
+from sketchmeans.data.sources.npy import DiskArray, check_real
+from sketchmeans.data.sources.npz import Archive
 from sketchmeans.numerics.linalg import Array
 
 CSR_PARTS = {"data", "indices", "indptr", "shape", "format"}
@@ -38,11 +38,7 @@ def open_csr(archive: Archive) -> Source:
             f"{archive.path} holds a sparse matrix in {kind.tolist()!r} format; it "
             "should be 'csr', which is stored row by row: save X.tocsr()."
         )
-    layout = _layout(archive)
-    edges = _checked_pointers(archive, layout)
-    if any(archive.is_packed(name) for name in _VALUES):
-        return PackedCsrSource(archive, layout, edges)
-    return CsrSource(archive, layout)
+    return CsrSource(archive, _read_layout(archive))
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,7 @@ class _Layout:
         high = int(columns.max(initial=0))
         if low < 0 or (high >= d and len(columns)):
             raise ValueError(
-                f"{self.path} is no CSR matrix: it has a value in column "
+                f"{self.path} is not a CSR matrix: it has a value in column "
                 f"{low if low < 0 else high}, and its columns are 0 to {d - 1}."
             )
         offsets = pointers - pointers[0]
@@ -75,28 +71,28 @@ class _Layout:
         return sparse.csr_array(parts, shape=(len(offsets) - 1, d))
 
 
-def _layout(archive: Archive) -> _Layout:
+def _read_layout(archive: Archive) -> _Layout:
     """Return the layout of a matrix whose parts fit one another."""
     path = archive.path
     shape = archive.whole("shape")
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
         raise ValueError(
-            f"{path} is no CSR matrix: its shape is {shape.tolist()}; two numbers that "
-            "are not negative were expected."
+            f"{path} is not a CSR matrix: its shape is {shape.tolist()}; two numbers "
+            "that are not negative were expected."
         )
     n, d = (int(size) for size in shape)
     values, columns, pointers = (archive.header(name) for name in _VALUES)
-    check_table((n, d), values.dtype, path)
+    check_real(values.dtype, path)
     for name, header in (("indices", columns), ("indptr", pointers)):
         if header.dtype.kind not in "iu":
             raise ValueError(
-                f"{path} is no CSR matrix: {name!r} has the type {header.dtype}; it "
+                f"{path} is not a CSR matrix: {name!r} has the type {header.dtype}; it "
                 "should hold whole numbers."
             )
     lengths = [header.shape for header in (pointers, columns, values)]
     if lengths != [(n + 1,), values.shape, values.shape] or len(values.shape) != 1:
         raise ValueError(
-            f"{path} is no CSR matrix of {n} rows: it has row pointers of shape "
+            f"{path} is not a CSR matrix of {n} rows: it has row pointers of shape "
             f"{lengths[0]}, column numbers of {lengths[1]} and values of {lengths[2]}."
         )
     # What SciPy works with: no halves, no foreign order of bytes.
@@ -114,31 +110,25 @@ def _layout(archive: Archive) -> _Layout:
 
 @dataclass(frozen=True)
 class _Edges:
-    """Where batches start and the last one ends: row by row, and value by value."""
+    """Where batches start and the last one ends: rows, and stored values."""
 
     rows: list[int]
     entries: list[int]
 
-    @property
-    def heights(self) -> list[int]:
-        """Rows of each batch."""
-        return [stop - start for start, stop in pairwise(self.rows)]
-
-    @property
-    def counts(self) -> list[int]:
-        """Values of each batch."""
-        return [stop - start for start, stop in pairwise(self.entries)]
+    def size(self, layout: _Layout) -> int:
+        """Return the bytes of the largest batch, or a bit more."""
+        entries, rows = np.diff(self.entries), np.diff(self.rows)
+        n_bytes = layout.entry_bytes * entries.max(initial=0) + 8 * rows.max(initial=0)
+        return int(n_bytes)
 
 
-def _checked_pointers(archive: Archive, layout: _Layout) -> _Edges:
-    """Return how the rows are cut into batches, after a look at all row pointers.
+def _split_rows(archive: Archive, layout: _Layout, batch_bytes: int) -> _Edges:
+    """Return the edges of batches.
 
-    Raises
-    ------
-    ValueError
-        If the row pointers do not start at 0, fall, or do not end at the last value.
+    All row pointers are checked: they start at 0, never fall, and end at the last
+    value.
     """
-    edges, row = _Edges([0], [0]), 0
+    rows, entries, row = [0], [0], 0
     last = np.zeros(1, np.int64)
     for number, piece in enumerate(archive.pieces("indptr")):
         pointers = piece.astype(np.int64)
@@ -148,106 +138,83 @@ def _checked_pointers(archive: Archive, layout: _Layout) -> _Edges:
         falls = np.flatnonzero(np.diff(pointers) < 0)
         if len(falls):
             raise _wrong_pointers(layout, f"fall at row {row + int(falls[0])}")
-        _cut(edges, pointers, row, layout.entry_bytes)
-        row, last = row + len(pointers) - 1, pointers[-1:]
+        end = row + len(pointers) - 1
+        # A batch has as many rows as fit into its bytes, at least one, and not all of
+        # many that are empty.
+        most, tallest = batch_bytes // layout.entry_bytes, max(batch_bytes // 8, 1)
+        while True:
+            limit = np.searchsorted(pointers, entries[-1] + most, side="right")
+            fitting = row + int(limit) - 1
+            stop = min(max(fitting, rows[-1] + 1), rows[-1] + tallest)
+            if stop >= end:
+                break
+            rows.append(stop)
+            entries.append(int(pointers[stop - row]))
+        row, last = end, pointers[-1:]
     if last[0] != layout.nnz:
         raise _wrong_pointers(layout, f"end at {last[0]}")
-    if edges.rows[-1] < row:
-        edges.rows.append(row)
-        edges.entries.append(layout.nnz)
-    return edges
-
-
-def _cut(edges: _Edges, pointers: Array, row: int, entry_bytes: int) -> None:
-    """Add the edges of batches that end before the last of some rows.
-
-    The first pointer is that of `row`.  A batch has as many rows as fit into its bytes,
-    at least one, and not all of many that are empty.
-    """
-    most, tallest = BATCH_BYTES // entry_bytes, max(BATCH_BYTES // 8, 1)
-    while True:
-        start, entry = edges.rows[-1], edges.entries[-1]
-        fitting = int(np.searchsorted(pointers, entry + most, side="right")) - 1
-        end = min(max(row + fitting, start + 1), start + tallest)
-        if end >= row + len(pointers) - 1:
-            return
-        edges.rows.append(end)
-        edges.entries.append(int(pointers[end - row]))
+    if rows[-1] < row:
+        rows.append(row)
+        entries.append(layout.nnz)
+    return _Edges(rows, entries)
 
 
 def _wrong_pointers(layout: _Layout, what: str) -> ValueError:
     return ValueError(
-        f"{layout.path} is no CSR matrix: its row pointers {what}; they should start "
-        f"at 0, never fall, and end at {layout.nnz}, the number of values."
+        f"{layout.path} is not a CSR matrix: its row pointers {what}; they should "
+        f"start at 0, never fall, and end at {layout.nnz}, the number of values."
     )
 
 
-class CsrSource(Source):
-    """An uncompressed CSR matrix."""
+class CsrSource(BatchedSource):
+    """A CSR matrix, of which batches are read where they lie, or unpacked in turn."""
 
     is_sparse = True
-    thread_memory = RUN_BYTES
 
     def __init__(self, archive: Archive, layout: _Layout) -> None:
         self.path, self.shape, self.dtype = layout.path, layout.shape, layout.dtype
-        self.nnz, self._layout = layout.nnz, layout
-        self._row_bytes = layout.entry_bytes * layout.nnz / max(self.shape[0], 1)
-        self._parts = [archive.disk_array(name) for name in _VALUES]
-
-    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        values, columns, all_pointers = self._parts
-        pointers = all_pointers.items(start, stop + 1).astype(np.int64)
-        # They were right when the archive was opened.
-        all_pointers.state.check()
-        span = int(pointers[0]), int(pointers[-1])
-        block = self._layout.block(values.items(*span), columns.items(*span), pointers)
-        all_pointers.state.check()
-        return block
-
-    def take(self, indices: Array) -> Block:
-        order = np.argsort(indices, kind="stable")
-        rows, found = indices[order], []
-        for start, stop in runs(rows, self._row_bytes):
-            first = int(rows[start])
-            block = self.read(first, int(rows[stop - 1]) + 1)
-            found.append(block[rows[start:stop] - first])
-        return in_order(found, order)
+        self.nnz = layout.nnz
+        is_packed = any(archive.is_packed(name) for name in _VALUES)
+        n_bytes = BATCH_BYTES if is_packed else RUN_BYTES
+        edges = _split_rows(archive, layout, n_bytes)
+        size = edges.size(layout)
+        self._parts: list[DiskArray] = []
+        if is_packed:
+            self.batches: Batches = StreamedBatches(
+                edges.rows, size, lambda _: _unpack(archive, layout, edges), self.path
+            )
+        else:
+            self._parts = parts = [archive.disk_array(name) for name in _VALUES]
+            self.batches = LoadedBatches(
+                edges.rows, size, lambda number: _load(parts, layout, edges, number)
+            )
+        self.memory, self.thread_memory = self.batches.memory, size
 
     def release(self) -> None:
+        super().release()
         for part in self._parts:
             part.release()
 
 
-class PackedCsrSource(SparseBatches):
-    """A compressed CSR matrix."""
-
-    def __init__(self, archive: Archive, layout: _Layout, edges: _Edges) -> None:
-        self.path, self.shape, self.dtype = layout.path, layout.shape, layout.dtype
-        self.nnz = layout.nnz
-        self.batches = _PackedCsrBatches(archive, layout, edges)
-        self.memory = self.batches.memory
-
-
-class _PackedCsrBatches(ForwardBatches):
-    def __init__(self, archive: Archive, layout: _Layout, edges: _Edges) -> None:
-        entries, rows = max(edges.counts, default=0), max(edges.heights, default=0)
-        size = entries * layout.entry_bytes + 8 * rows
-        super().__init__(np.zeros(1, int), layout.shape[0], size, layout.path)
-        self._archive, self._layout, self._edges = archive, layout, edges
-
-    def begin(self, start: int) -> Iterator[tuple[Block, int]]:
-        return _unpacked(self._archive, self._layout, self._edges)
+def _load(parts: list[DiskArray], layout: _Layout, edges: _Edges, number: int) -> Block:
+    """Return a batch of an uncompressed matrix."""
+    values, columns, pointers = parts
+    start, stop = edges.rows[number : number + 2]
+    span = edges.entries[number], edges.entries[number + 1]
+    found = pointers.items(start, stop + 1).astype(np.int64)
+    block = values.items(*span), columns.items(*span), found
+    pointers.state.check()  # they were right when the archive was opened
+    return layout.block(*block)
 
 
-def _unpacked(
-    archive: Archive, layout: _Layout, edges: _Edges
-) -> Iterator[tuple[Block, int]]:
-    """Yield batches of a CSR matrix, and their numbers of rows."""
-    steps = archive.pieces("indptr", [1, *edges.heights])
-    values = archive.pieces("data", edges.counts)
-    columns = archive.pieces("indices", edges.counts)
+def _unpack(archive: Archive, layout: _Layout, edges: _Edges) -> Iterator[Block]:
+    """Yield the batches of a compressed matrix."""
+    heights, counts = np.diff(edges.rows).tolist(), np.diff(edges.entries).tolist()
+    steps = archive.pieces("indptr", [1, *heights])
+    values = archive.pieces("data", counts)
+    columns = archive.pieces("indices", counts)
     last = next(steps).astype(np.int64)
-    for height in edges.heights:
+    for _ in heights:
         pointers = np.concatenate([last, next(steps).astype(np.int64)])
         last = pointers[-1:]
-        yield layout.block(next(values), next(columns), pointers), height
+        yield layout.block(next(values), next(columns), pointers)

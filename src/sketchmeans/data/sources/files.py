@@ -1,11 +1,14 @@
-"""Bytes of a file at a given place, and whether it is still the same file."""
+"""Files on disk: those that a path stands for, and whether they are still the same."""
 
 from __future__ import annotations
 
+import glob
 import os
 import threading
 import weakref
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +16,81 @@ import numpy as np
 from sketchmeans.numerics.linalg import Array
 
 
+def find_files(name: str, suffixes: Collection[str]) -> list[str]:
+    """Return the files that a path stands for, sorted: one, a folder's or a pattern's.
+
+    A folder stands for all files below it that have one of the suffixes.  Names that
+    start with a dot or an underscore are left out: writers use them for themselves
+    (_SUCCESS, .crc).
+    """
+    if os.path.isdir(name):
+        files = _files_below(name, suffixes)
+        if not files:
+            raise FileNotFoundError(
+                f"The folder {name} has no file that ends in one of {sorted(suffixes)}."
+            )
+    elif os.path.exists(name):
+        files = [name]
+    else:
+        files = []
+        for found in sorted(set(glob.glob(name, recursive=True))):
+            if not os.path.isdir(found):
+                files.append(found)
+            elif "**" not in name:  # which matches the files of a folder, too
+                files += _files_below(found, suffixes)
+        if not files:
+            raise FileNotFoundError(f"There is no file {name}.")
+    seen: dict[str, str] = {}
+    for file in files:
+        other = seen.setdefault(os.path.realpath(file), file)
+        if other != file:
+            raise ValueError(
+                f"{name} holds the same file twice: {other} and {file}. Its rows would "
+                "count double."
+            )
+    return sorted(files)
+
+
+def suffix_of(name: str) -> str:
+    """Return the end of a file's name, in small letters."""
+    return Path(name).suffix.lower()
+
+
+def _files_below(folder: str, suffixes: Collection[str]) -> list[str]:
+    files = []
+    parents = {folder: {os.path.realpath(folder)}}
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        for name in folders:
+            path = os.path.join(place, name)
+            real = os.path.realpath(path)
+            if real in parents[place]:
+                raise ValueError(f"The folder {path} is a link to one that it is in.")
+            parents[path] = parents[place] | {real}
+        wanted = [
+            name
+            for name in names
+            if name[0] not in "._" and suffix_of(name) in suffixes
+        ]
+        partitions = [
+            part for part in Path(os.path.relpath(place, folder)).parts if "=" in part
+        ]
+        if partitions and wanted:  # year=2024/part-0.parquet
+            pattern = os.path.join(folder, "**", f"*{suffix_of(wanted[0])}")
+            raise ValueError(
+                f"The folder {folder} has its files in folders such as "
+                f"{partitions[0]!r}, whose names are values of a column; these are not "
+                f"read. To do without the column, name the files: {pattern}"
+            )
+        files += [os.path.join(place, name) for name in wanted]
+    return files
+
+
 @dataclass(frozen=True)
 class FileState:
     """What tells a file from a later one of the same name.
 
-    A fit reads its rows many times, and rows of two files mixed give labels of neither.
+    A fit reads its rows many times, and a mixture of two files has labels of neither.
     Readers call `check` after they have read: what came before a change is right.
     """
 
@@ -34,7 +107,7 @@ class FileState:
         return cls(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
-        """Raise where the file is not what it was."""
+        """Raise if the file has changed."""
         try:
             now = FileState.of(self.path)
         except OSError as error:
@@ -53,19 +126,22 @@ class FileState:
             "read the same rows; start again with a file that stays as it is."
         )
 
+    def error(self, what: str, cause: Exception) -> ValueError:
+        """Return an error about the file; if it has changed, raise that instead."""
+        self.check()
+        return ValueError(f"{self.path} {what}: {cause}")
+
 
 class OpenFile:
-    """A file that is read at given places, by several threads at once.
+    """A file that several threads read at given places.
 
-    It is closed with the last reference, so that a thread in the middle of a read
-    keeps it open.
+    It is closed with the last reference, so a thread that is reading keeps it open.
     """
 
     def __init__(self, state: FileState) -> None:
         self.state = state
-        flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
         try:
-            self._number = os.open(state.path, flags)
+            self._number = os.open(state.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError:
             state.check()
             raise
@@ -73,7 +149,7 @@ class OpenFile:
         self._lock = threading.Lock()
 
     def fill(self, out: Array, offset: int) -> None:
-        """Read from a place on until a contiguous array is full.
+        """Fill a contiguous array with the bytes from a place on.
 
         The caller checks the state when all that it needs is read.
         """

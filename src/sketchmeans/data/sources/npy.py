@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy_format
 
-from sketchmeans.data.sources.base import RUN_BYTES, Source, runs
+from sketchmeans.data.sources.base import RUN_BYTES, ReadOptions, Source, runs
 from sketchmeans.data.sources.files import FileState, OpenFile
 from sketchmeans.numerics.linalg import Array
 
@@ -33,7 +33,7 @@ class Header:
         return prod(self.shape)
 
     def check(self, path: str, n_bytes: int, holder: str = "the file") -> None:
-        """Raise where an array of this shape is not in so many bytes."""
+        """Raise if an array of this shape does not fit into so many bytes."""
         if any(size < 0 for size in self.shape):
             raise ValueError(
                 f"{path} declares an array of shape {self.shape}; no size should be "
@@ -45,6 +45,23 @@ class Header:
                 f"{path} is truncated: an array of shape {self.shape} and type "
                 f"{self.dtype} needs {needed:,} bytes, {holder} has {n_bytes:,}."
             )
+
+    def check_table(self, path: str) -> None:
+        """Raise if an array is not a table of real numbers."""
+        check_real(self.dtype, path)
+        if len(self.shape) != 2:
+            raise ValueError(
+                f"{path} holds an array of shape {self.shape}; it should have two "
+                "dimensions: rows and features."
+            )
+
+
+def check_real(dtype: np.dtype[Any], path: str) -> None:
+    """Raise if values are not real numbers."""
+    if dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path} holds values of type {dtype}; they should be real numbers."
+        )
 
 
 class DiskArray:
@@ -63,16 +80,15 @@ class DiskArray:
     def __init__(
         self, state: FileState, offset: int = 0, n_bytes: int | None = None
     ) -> None:
-        self.state, self.path = state, state.path
-        self._file: OpenFile | None = None
-        with open(self.path, "rb") as file:
+        self.state, self._file = state, None
+        with open(state.path, "rb") as file:
             file.seek(offset)
-            header = read_header(file, self.path)
+            self.header = read_header(file, state.path)
         rest = max(state.size - offset, 0)
-        header.check(self.path, rest if n_bytes is None else min(n_bytes, rest))
-        self.shape, self.is_fortran = header.shape, header.is_fortran
-        self.dtype, self.n_items = header.dtype, header.n_items
-        self._offset = offset + header.length
+        self.header.check(state.path, rest if n_bytes is None else min(n_bytes, rest))
+        self._offset = offset + self.header.length
+
+    _file: OpenFile | None
 
     def release(self) -> None:
         """Close the file until it is needed again."""
@@ -83,11 +99,11 @@ class DiskArray:
         file = self._file
         if file is None:
             self._file = file = OpenFile(self.state)
-        file.fill(out, self._offset + item * self.dtype.itemsize)
+        file.fill(out, self._offset + item * self.header.dtype.itemsize)
 
     def items(self, start: int, stop: int) -> Array:
         """Return values start:stop, in the order of the file."""
-        values = np.empty(stop - start, self.dtype)
+        values = np.empty(stop - start, self.header.dtype)
         self.fill(values, start)
         return values
 
@@ -103,16 +119,16 @@ class NpySource(Source):
     thread_memory = RUN_BYTES
 
     def __init__(self, array: DiskArray) -> None:
-        check_table(array.shape, array.dtype, array.path)
-        self.path = array.path
-        self.shape = (array.shape[0], array.shape[1])
-        self.dtype = array.dtype
-        self.order = "F" if array.is_fortran else "C"
+        header = array.header
+        self.path = array.state.path
+        header.check_table(self.path)
+        self.shape, self.dtype = (header.shape[0], header.shape[1]), header.dtype
+        self.order = "F" if header.is_fortran else "C"
         self._array = array
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Array:
         n, d = self.shape
-        out = self._block(stop - start) if out is None else out
+        out = self._new_block(stop - start) if out is None else out
         if self.order == "C":
             self._array.fill(out, start * d)
         else:
@@ -140,7 +156,7 @@ class NpySource(Source):
         self._array.release()
 
 
-def open_npy(path: str) -> Source:
+def open_npy(path: str, options: ReadOptions) -> Source:
     """Return the rows of a .npy file."""
     return NpySource(DiskArray(FileState.of(path)))
 
@@ -160,10 +176,10 @@ def read_header(file: BinaryIO | Any, path: str) -> Header:
         )
     text = BytesIO(start + length + file.read(min(n_bytes, _HEADER_BYTES)))
     try:
-        version = npy_format.read_magic(text)
+        is_first = npy_format.read_magic(text) == (1, 0)
         read = (
             npy_format.read_array_header_1_0
-            if version == (1, 0)
+            if is_first
             else npy_format.read_array_header_2_0
         )
         shape, is_fortran, dtype = read(text)
@@ -172,16 +188,3 @@ def read_header(file: BinaryIO | Any, path: str) -> Header:
     except Exception as error:
         raise ValueError(f"{path} cannot be read as .npy: {error}") from None
     return Header(shape, is_fortran, dtype, text.tell())
-
-
-def check_table(shape: tuple[int, ...], dtype: np.dtype[Any], path: str) -> None:
-    """Raise where an array is no table of real numbers."""
-    if dtype.kind not in "biuf":
-        raise ValueError(
-            f"{path} holds values of type {dtype}; they should be real numbers."
-        )
-    if len(shape) != 2:
-        raise ValueError(
-            f"{path} holds an array of shape {shape}; it should have two dimensions: "
-            "rows and features."
-        )

@@ -1,67 +1,208 @@
-"""NumPy's .npz archives: a table, or a CSR matrix as SciPy saves it."""
+"""NumPy's .npz archives: a table, or a CSR matrix as SciPy saves it.
+
+Nothing is unpacked before it is asked for, and no size is believed before it is checked
+against that of the file: some kilobytes can be unpacked to as many megabytes.
+"""
 
 from __future__ import annotations
 
+import struct
 import threading
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.sources.archive import Archive
-from sketchmeans.data.sources.base import Source
-from sketchmeans.data.sources.batches import BATCH_BYTES, DenseBatches, ForwardBatches
-from sketchmeans.data.sources.csr import CSR_PARTS, open_csr
-from sketchmeans.data.sources.npy import Header, NpySource, check_table
+from sketchmeans.data.sources.base import (
+    RUN_BYTES,
+    ReadOptions,
+    Source,
+    check_not_empty,
+)
+from sketchmeans.data.sources.batches import (
+    BATCH_BYTES,
+    BatchedSource,
+    StreamedBatches,
+)
+from sketchmeans.data.sources.files import FileState
+from sketchmeans.data.sources.npy import DiskArray, Header, NpySource, read_header
 from sketchmeans.numerics.linalg import Array
 
+#: Most bytes that deflate unpacks from one, and what it needs around them.
+_DEFLATE_RATIO, _DEFLATE_EXTRA = 1032, 64
+#: Most bytes of an array that is read as a whole: a name or a shape.
+_WHOLE_BYTES = 2**16
+#: What Python's zipfile raises for damaged archives.
+_ERRORS = (
+    *(EOFError, IndexError, OSError, OverflowError, RuntimeError, ValueError),
+    *(struct.error, zipfile.BadZipFile, zlib.error),
+)
 
-def open_npz(path: str) -> Source:
+
+def open_npz(path: str, options: ReadOptions) -> Source:
     """Return the rows of an archive.
 
-    What was saved uncompressed is read where it lies.  Compressed values have to be
-    unpacked from the first one on, in each pass; a table in Fortran order, of which a
+    What was saved uncompressed is read where it lies.  Compressed values are unpacked
+    from the first one on, in each pass; a compressed table in Fortran order, of which a
     row is all over the archive, is unpacked into memory when it is first read.
     """
+    from sketchmeans.data.sources.csr import CSR_PARTS, open_csr
+
     archive = Archive(path)
     if set(archive.names) >= CSR_PARTS:
         return open_csr(archive)
-    name = _table_name(archive)
+    name = "X"
+    if name not in archive.names:
+        tables = [n for n in archive.names if len(archive.header(n).shape) == 2]
+        if len(tables) != 1:
+            raise ValueError(
+                f"{path} holds the arrays {sorted(archive.names)}; one should be "
+                "called 'X', or exactly one should have two dimensions."
+            )
+        name = tables[0]
     if not archive.is_packed(name):
         return NpySource(archive.disk_array(name))
     header = archive.header(name)
-    check_table(header.shape, header.dtype, path)
-    if header.is_fortran:
-        return HeldSource(archive, name, header)
-    return PackedSource(archive, name, header)
+    header.check_table(path)
+    check_not_empty(path, header.shape)
+    return (PackedFortranSource if header.is_fortran else PackedSource)(
+        archive, name, header
+    )
 
 
-def _table_name(archive: Archive) -> str:
-    if "X" in archive.names:
-        return "X"
-    tables = [name for name in archive.names if len(archive.header(name).shape) == 2]
-    if len(tables) != 1:
-        raise ValueError(
-            f"{archive.path} holds the arrays {sorted(archive.names)}; one should be "
-            "called 'X', or exactly one should have two dimensions."
-        )
-    return tables[0]
+class Archive:
+    """The arrays of a .npz file, by name: their headers, and their values in pieces."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.state = FileState.of(path)
+        with self._translate_errors(), zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+        self._members = {info.filename.removesuffix(".npy"): info for info in infos}
+        for info in infos:
+            self._check_sizes(info)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the arrays."""
+        return list(self._members)
+
+    def is_packed(self, name: str) -> bool:
+        """Say whether an array is compressed."""
+        return self._members[name].compress_type != zipfile.ZIP_STORED
+
+    def header(self, name: str) -> Header:
+        """Return type and shape of an array, if its values can be in the archive."""
+        with self._open(name) as (_, header):
+            return header
+
+    def whole(self, name: str) -> Array:
+        """Return a small array."""
+        header = self.header(name)
+        if header.n_items * header.dtype.itemsize > _WHOLE_BYTES:
+            raise ValueError(
+                f"{self.path} holds an array {name!r} of shape {header.shape}; a few "
+                "values were expected."
+            )
+        (values,) = self.pieces(name, [header.n_items])
+        return values.reshape(header.shape)
+
+    def pieces(self, name: str, counts: Iterable[int] | None = None) -> Iterator[Array]:
+        """Yield the values of an array, so many at a time or in pieces of any size."""
+        with self._open(name) as (stream, header):
+            dtype = header.dtype
+            if dtype.hasobject or not dtype.itemsize:
+                raise ValueError(
+                    f"{self.path} holds values of type {dtype} in {name!r}; they "
+                    "should be numbers."
+                )
+            if counts is None:
+                step = max(RUN_BYTES // dtype.itemsize, 1)
+                starts = range(0, header.n_items, step)
+                counts = (min(step, header.n_items - start) for start in starts)
+            for count in counts:
+                with self._translate_errors():
+                    data = stream.read(count * dtype.itemsize)
+                if len(data) < count * dtype.itemsize:
+                    raise ValueError(
+                        f"{self.path} is truncated: the values of {name!r} end early."
+                    )
+                self.state.check()
+                yield np.frombuffer(data, dtype)
+
+    def disk_array(self, name: str) -> DiskArray:
+        """Return an array that is not compressed, to be read where it lies."""
+        info = self._members[name]
+        self.header(name)  # zipfile compares the two headers of a member
+        with open(self.path, "rb") as file:
+            file.seek(info.header_offset)
+            local = file.read(30)
+        # The local header need not have the length of that in the directory.
+        n_name, n_extra = struct.unpack("<HH", local[26:30])
+        offset = int(info.header_offset + 30 + n_name + n_extra)
+        return DiskArray(self.state, offset, info.file_size)
+
+    def _check_sizes(self, info: zipfile.ZipInfo) -> None:
+        """Raise if a member cannot be as large as it declares."""
+        if info.compress_type == zipfile.ZIP_STORED:
+            most = info.compress_size
+        elif info.compress_type == zipfile.ZIP_DEFLATED:
+            most = _DEFLATE_RATIO * info.compress_size + _DEFLATE_EXTRA
+        else:
+            raise ValueError(
+                f"{self.path} cannot be read as .npz: {info.filename!r} is compressed "
+                "in another way than NumPy does."
+            )
+        if info.file_size > most or info.compress_size > self.state.size:
+            raise ValueError(
+                f"{self.path} is damaged: {info.filename!r} declares "
+                f"{info.file_size:,} bytes from {info.compress_size:,}, and the file "
+                f"has {self.state.size:,}."
+            )
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[tuple[Any, Header]]:
+        """Yield the stream of a member, behind its header, and the header."""
+        info = self._members[name]
+        with self._translate_errors():
+            archive = zipfile.ZipFile(self.path)
+        with archive:
+            with self._translate_errors():
+                stream = archive.open(info)
+            with stream:
+                with self._translate_errors():
+                    header = read_header(stream, self.path)
+                header.check(self.path, info.file_size, f"its member {name!r}")
+                yield stream, header
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        """Name the file in errors of zipfile."""
+        try:
+            yield
+        except _ERRORS as error:
+            what = "cannot be read as .npz, or is damaged"
+            raise self.state.error(what, error) from None
 
 
-class HeldSource(Source):
+class PackedFortranSource(Source):
     """A compressed table in Fortran order: in memory, as soon as rows are read."""
 
     order = "F"
 
     def __init__(self, archive: Archive, name: str, header: Header) -> None:
-        self.path = archive.path
+        self.path, self.dtype = archive.path, header.dtype
         self.shape = (header.shape[0], header.shape[1])
-        self.dtype = header.dtype
         self.memory = header.n_items * header.dtype.itemsize
         self._archive, self._name = archive, name
         self._table: Array | None = None
         self._loading = threading.Lock()
 
-    def _loaded(self) -> Array:
+    def _load(self) -> Array:
         with self._loading:
             if self._table is None:
                 values, done = np.empty(self.shape[0] * self.shape[1], self.dtype), 0
@@ -72,46 +213,39 @@ class HeldSource(Source):
             return self._table
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Array:
-        out = self._block(stop - start) if out is None else out
-        out[...] = self._loaded()[start:stop]
+        out = self._new_block(stop - start) if out is None else out
+        out[...] = self._load()[start:stop]
         return out
 
     def take(self, indices: Array) -> Array:
-        return np.asarray(self._loaded()[indices])
+        return np.asarray(self._load()[indices])
 
     def release(self) -> None:
         with self._loading:
             self._table = None
 
 
-class PackedSource(DenseBatches):
-    """A compressed table, in C order."""
+class PackedSource(BatchedSource):
+    """A compressed table in C order."""
 
     def __init__(self, archive: Archive, name: str, header: Header) -> None:
         self.path, self.dtype = archive.path, header.dtype
-        self.shape = (header.shape[0], header.shape[1])
-        self.batches = _PackedBatches(archive, name, header)
+        self.shape = n, d = header.shape[0], header.shape[1]
+        row_bytes = d * header.dtype.itemsize
+        height = min(max(BATCH_BYTES // row_bytes, 1), n)
+        edges = [*range(0, n, height), n]
+        counts = [d * (stop - start) for start, stop in pairwise(edges)]
+        self.batches = StreamedBatches(
+            edges,
+            height * row_bytes,
+            lambda _: _unpack(archive, name, counts, d),
+            self.path,
+        )
         self.memory = self.batches.memory
 
 
-class _PackedBatches(ForwardBatches):
-    def __init__(self, archive: Archive, name: str, header: Header) -> None:
-        self._n, self._d = n, d = header.shape
-        row_bytes = d * header.dtype.itemsize
-        self._step = max(min(BATCH_BYTES // max(row_bytes, 1), n), 1)
-        super().__init__(np.zeros(1, int), n, self._step * row_bytes, archive.path)
-        self._archive, self._name = archive, name
-
-    def begin(self, start: int) -> Iterator[tuple[Array, int]]:
-        return _unpacked(self._archive, self._name, (self._n, self._d), self._step)
-
-
-def _unpacked(
-    archive: Archive, name: str, shape: tuple[int, int], step: int
-) -> Iterator[tuple[Array, int]]:
-    """Yield batches of a table, and their numbers of rows."""
-    n, d = shape
-    counts = [min(step, n - start) for start in range(0, n, step)]
-    pieces = archive.pieces(name, (count * d for count in counts))
-    for count, values in zip(counts, pieces, strict=True):
-        yield values.reshape(count, d), count
+def _unpack(
+    archive: Archive, name: str, counts: list[int], width: int
+) -> Iterator[Array]:
+    for values in archive.pieces(name, counts):
+        yield values.reshape(-1, width)

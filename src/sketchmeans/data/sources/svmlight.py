@@ -11,17 +11,17 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from sketchmeans.data.sources.base import Block, Source
-from sketchmeans.data.sources.batches import RandomBatches, SparseBatches
+from sketchmeans.data.sources.base import Block, ReadOptions, Source
+from sketchmeans.data.sources.batches import BatchedSource, LoadedBatches
 from sketchmeans.data.sources.files import FileState
-from sketchmeans.data.sources.text import PIECE_BYTES, Piece, last_line_end, pieces_of
+from sketchmeans.data.sources.text import PIECE_BYTES, Piece, last_line_end, split_text
 from sketchmeans.numerics.linalg import Array
 
 #: Bytes in memory for a byte of text, at most: "1:2 " is four bytes, an entry twelve.
 _EXPANSION = 4
 
 
-class SvmlightSource(SparseBatches):
+class SvmlightSource(BatchedSource):
     """Rows of one or several files, which share the numbering of their features.
 
     Features are counted from 1, as the format says, unless a feature 0 occurs in one of
@@ -29,24 +29,19 @@ class SvmlightSource(SparseBatches):
     features there are.
     """
 
+    is_sparse = True
     #: The lines of a piece and what the parser makes of them.
     thread_memory = (1 + 2 * _EXPANSION) * PIECE_BYTES
 
-    def __init__(
-        self,
-        path: str,
-        paths: list[str],
-        dtype: npt.DTypeLike,
-        zero_based: bool | None = None,
-    ) -> None:
-        self.path = path
-        self.dtype = np.dtype(dtype)
+    def __init__(self, path: str, files: list[str], options: ReadOptions) -> None:
+        dtype, zero_based = options.dtype, options.zero_based
+        self.path, self.dtype = path, np.dtype(np.float64 if dtype is None else dtype)
         self._pieces: list[Piece] = []
         lowest, highest, self._largest = 1, 0, 0
-        for file in paths:
+        for file in files:
             row, state = 0, FileState.of(file)
-            for offset, text in pieces_of(state, last_line_end):
-                X = _parsed(text, self.dtype, file, row)[0]
+            for offset, text in split_text(state, last_line_end):
+                X = _parse(text, self.dtype, file, row)[0]
                 if X.shape[0]:  # not only comments
                     piece = Piece(state, offset, len(text), row, X.shape[0])
                     self._pieces.append(piece)
@@ -59,94 +54,73 @@ class SvmlightSource(SparseBatches):
         self._edges = np.cumsum([0, *(piece.n_rows for piece in self._pieces)])
         self._lowest, self._highest = lowest, highest
         self._is_said = zero_based is not None
-        self._count_from(lowest == 0 if zero_based is None else zero_based)
-
-    def _count_from(self, zero_based: bool) -> None:
-        if not zero_based and self._lowest == 0:
+        if zero_based is False and lowest == 0:
             raise ValueError(
-                f"{self.path} has a feature 0, and zero_based=False says that features "
-                "are counted from 1."
+                f"{path} has a feature 0, and zero_based=False says that features are "
+                "counted from 1."
             )
-        self.zero_based = zero_based
-        self._widen(self._highest + zero_based)
+        self._number(lowest == 0 if zero_based is None else zero_based)
 
-    def like(self, zero_based: bool) -> Source:
-        if zero_based == self.zero_based or self._is_said:
-            return self
-        if self._lowest == 0:
+    def _number(self, zero_based: bool, n_features: int = 0) -> None:
+        """Count features from 0 or 1; there may be more than these files have."""
+        self.zero_based = zero_based
+        n_features = max(n_features, self._highest + zero_based)
+        self.shape = (int(self._edges[-1]), n_features)
+        pieces, dtype, base = self._pieces, self.dtype, int(not zero_based)
+
+        def load(number: int) -> Block:
+            X = _parse_piece(pieces[number], dtype)[0]
+            parts = (X.data, X.indices - base, X.indptr)
+            return sparse.csr_array(parts, shape=(X.shape[0], n_features))
+
+        self.batches = LoadedBatches(self._edges, self._largest, load)
+        self.memory = self.batches.memory
+
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Source:
+        if zero_based is None or self._is_said:
+            zero_based = bool(self.zero_based)
+        elif not zero_based and self._lowest == 0:
             raise ValueError(
                 f"{self.path} has a feature 0, and those of the fit were counted from "
                 "1: say zero_based=True or zero_based=False where the files of both "
                 "are opened."
             )
         other = copy(self)
-        other._count_from(zero_based)
+        other._number(zero_based, n_features)
         return other
-
-    def _widen(self, n_features: int) -> None:
-        self.shape = (int(self._edges[-1]), n_features)
-        self.batches = _SvmlightBatches(
-            self._edges,
-            self._largest,
-            self._pieces,
-            self.dtype,
-            (0 if self.zero_based else 1, n_features),
-        )
-        self.memory = self.batches.memory
-
-    def widened(self, n_features: int) -> Source:
-        if n_features <= self.shape[1]:
-            return self
-        wide = copy(self)
-        wide._widen(n_features)
-        return wide
 
     def labels(self) -> Array:
         """Return the labels, which stand first on a line."""
         return np.concatenate(
-            [_parsed_piece(piece, self.dtype)[1] for piece in self._pieces]
+            [_parse_piece(piece, self.dtype)[1] for piece in self._pieces]
         )
 
     def locate(self, row: int) -> tuple[str, int]:
         number = int(np.searchsorted(self._edges, row, side="right")) - 1
         piece = self._pieces[number]
-        return piece.path, piece.first + row - int(self._edges[number])
+        return piece.state.path, piece.first + row - int(self._edges[number])
 
 
-class _SvmlightBatches(RandomBatches):
-    def __init__(
-        self,
-        edges: Array,
-        batch_bytes: int,
-        pieces: list[Piece],
-        dtype: np.dtype[Any],
-        features: tuple[int, int],
-    ) -> None:
-        super().__init__(edges, batch_bytes)
-        self._pieces, self._dtype = pieces, dtype
-        self._lowest, self._n_features = features
-
-    def load(self, number: int) -> Block:
-        X = _parsed_piece(self._pieces[number], self._dtype)[0]
-        parts = (X.data, X.indices - self._lowest, X.indptr)
-        return sparse.csr_array(parts, shape=(X.shape[0], self._n_features))
+def _parse_piece(piece: Piece, dtype: npt.DTypeLike) -> tuple[Any, Array]:
+    return _parse(piece.text(), dtype, piece.state.path, piece.first)
 
 
-def _parsed_piece(piece: Piece, dtype: npt.DTypeLike) -> tuple[Any, Array]:
-    return _parsed(piece.text(), dtype, piece.path, piece.first)
-
-
-def _parsed(
+def _parse(
     text: bytes, dtype: npt.DTypeLike, path: str, first: int
 ) -> tuple[Any, Array]:
     """Return a CSR matrix, with features as the text numbers them, and the labels."""
+
+    def parse(lines: bytes) -> tuple[Any, Array]:
+        X, y = load_svmlight_file(BytesIO(lines), dtype=dtype, zero_based=True)
+        return X, y
+
     try:
-        return _parse(text, dtype)
+        return parse(text)
     except (ValueError, OverflowError) as error:
         row, reason = first, error
     for line in text.splitlines():
         try:
-            row += _parse(line, dtype)[0].shape[0]
+            row += parse(line)[0].shape[0]
         except (ValueError, OverflowError) as error:
             reason = error
             break
@@ -154,15 +128,3 @@ def _parsed(
         f"{path} cannot be read at row {row}: {reason}. A line should be 'label "
         "number:value number:value ...'."
     )
-
-
-def _parse(text: bytes, dtype: npt.DTypeLike) -> tuple[Any, Array]:
-    X, y = load_svmlight_file(BytesIO(text), dtype=dtype, zero_based=True)
-    return X, y
-
-
-def open_svmlight(
-    path: str, files: list[str], dtype: npt.DTypeLike, zero_based: bool | None = None
-) -> Source:
-    """Return the rows of one or several files."""
-    return SvmlightSource(path, files, dtype, zero_based)

@@ -1,0 +1,193 @@
+"""Sources made of others, or of what is in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.data.sources.base import Block, Source, stack, stack_in_order
+from sketchmeans.numerics.linalg import Array
+
+#: Files that stay open: threads read on both sides of an edge.
+_OPEN_PARTS = 3
+
+
+class ConcatenatedSource(Source):
+    """The rows of several files; only those that were read last stay open."""
+
+    def __init__(self, path: str, parts: list[Source]) -> None:
+        first = parts[0]
+        for part in parts[1:]:
+            _check_alike(first, part)
+        self.path = path
+        self.dtype, self.feature_names = first.dtype, first.feature_names
+        self.is_sparse = first.is_sparse
+        self.nnz = sum(part.nnz for part in parts)
+        self.memory = _OPEN_PARTS * max(part.memory for part in parts)
+        self.thread_memory = max(part.thread_memory for part in parts)
+        self._parts = parts
+        self._edges = np.cumsum([0, *(len(part) for part in parts)])
+        self.shape = (int(self._edges[-1]), first.shape[1])
+        self._open: list[int] = []
+        self._lock = threading.Lock()
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
+        if not self.is_sparse and out is None:
+            out = self._new_block(stop - start)
+        blocks = []
+        for number in self._numbers(start, stop):
+            edge = int(self._edges[number])
+            a, b = max(start, edge), min(stop, int(self._edges[number + 1]))
+            place = None if out is None else out[a - start : b - start]
+            blocks.append(self._part(number).read(a - edge, b - edge, place))
+        return stack(blocks) if self.is_sparse else out
+
+    def _numbers(self, start: int, stop: int) -> Iterator[int]:
+        number = int(np.searchsorted(self._edges, start, side="right")) - 1
+        while number < len(self._parts) and self._edges[number] < stop:
+            yield number
+            number += 1
+
+    def take(self, indices: Array) -> Block:
+        owners = np.searchsorted(self._edges, indices, side="right") - 1
+        order = np.argsort(owners, kind="stable")
+        numbers, starts = np.unique(owners[order], return_index=True)
+        taken = None if self.is_sparse else self._new_block(len(indices))
+        blocks = []
+        for number, places in zip(
+            numbers.tolist(), np.split(order, starts[1:]), strict=True
+        ):
+            block = self._part(number).take(indices[places] - self._edges[number])
+            if taken is None:
+                blocks.append(block)
+            else:
+                taken[places] = block
+        return stack_in_order(blocks, order) if taken is None else taken
+
+    def _part(self, number: int) -> Source:
+        """Return a part, and close those that were not needed for a while."""
+        with self._lock:
+            if number in self._open:
+                self._open.remove(number)
+            self._open.append(number)
+            old = self._open[:-_OPEN_PARTS]
+            del self._open[:-_OPEN_PARTS]
+        for other in old:
+            self._parts[other].release()
+        return self._parts[number]
+
+    def labels(self) -> Array:
+        return np.concatenate([part.labels() for part in self._parts])
+
+    def locate(self, row: int) -> tuple[str, int]:
+        number = next(self._numbers(row, row + 1))
+        return self._parts[number].locate(row - int(self._edges[number]))
+
+    def release(self) -> None:
+        for part in self._parts:
+            part.release()
+
+
+def _check_alike(first: Source, other: Source) -> None:
+    for what, one, two in (
+        ("number of features", first.shape[1], other.shape[1]),
+        ("list of features", first.feature_names, other.feature_names),
+        ("type", first.dtype, other.dtype),
+    ):
+        if one != two:
+            raise ValueError(
+                f"The {what} of {other.path} is {two}, that of {first.path} is {one}; "
+                "all files should have the same columns."
+            )
+
+
+class WrappedSource(Source):
+    """A base of sources that change the rows of another one, `inner`."""
+
+    def __init__(self, inner: Source) -> None:
+        self.inner = inner
+        self.path, self.shape, self.dtype = inner.path, inner.shape, inner.dtype
+        self.feature_names, self.zero_based = inner.feature_names, inner.zero_based
+        self.is_sparse, self.nnz = inner.is_sparse, inner.nnz
+        self.memory, self.thread_memory = inner.memory, inner.thread_memory
+
+    def locate(self, row: int) -> tuple[str, int]:
+        return self.inner.locate(row)
+
+    def release(self) -> None:
+        self.inner.release()
+
+
+class SelectedColumns(WrappedSource):
+    """Some columns of another source, by name or number; `nnz` is that of all."""
+
+    def __init__(self, inner: Source, columns: Sequence[str | int]) -> None:
+        super().__init__(inner)
+        names = inner.feature_names
+        self._columns = np.array(
+            [names.index(c) if names and isinstance(c, str) else c for c in columns]
+        )
+        self.shape = (len(inner), len(columns))
+        if names is not None:
+            self.feature_names = tuple(names[j] for j in self._columns)
+        if not inner.is_sparse:  # a whole row is read, and some of it copied
+            self.thread_memory += inner.dtype.itemsize * 4096 * inner.shape[1]
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
+        block = self.inner.read(start, stop)[:, self._columns]
+        if out is None:
+            return block
+        out[...] = block
+        return out
+
+    def take(self, indices: Array) -> Block:
+        return self.inner.take(indices)[:, self._columns]
+
+
+class ArraySource(Source):
+    """An array or a CSR matrix in memory."""
+
+    path = "The table"
+
+    def __init__(self, table: Block) -> None:
+        self._table = table
+        self.shape, self.dtype = table.shape, table.dtype
+        self.is_sparse = sparse.issparse(table)
+        self.nnz = table.nnz if self.is_sparse else 0
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
+        if self.is_sparse:
+            return self._table[start:stop]
+        out = self._new_block(stop - start) if out is None else out
+        out[...] = self._table[start:stop]
+        return out
+
+    def take(self, indices: Array) -> Block:
+        return self._table[indices]
+
+
+class ColumnsSource(Source):
+    """Columns in memory, each of its own type; blocks have the common one."""
+
+    path = "The table"
+
+    def __init__(self, columns: dict[str, Array]) -> None:
+        self.feature_names, self._arrays = tuple(columns), list(columns.values())
+        self.shape = (len(self._arrays[0]), len(self._arrays))
+        self.dtype = np.result_type(*(array.dtype for array in self._arrays))
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Array:
+        return self._fill(slice(start, stop), stop - start, out)
+
+    def take(self, indices: Array) -> Array:
+        return self._fill(indices, len(indices), None)
+
+    def _fill(self, rows: Any, n_rows: int, out: Array | None) -> Array:
+        out = self._new_block(n_rows) if out is None else out
+        for j, array in enumerate(self._arrays):
+            out[:, j] = array[rows]
+        return out
