@@ -24,6 +24,7 @@ LAYERS = (
     "diagnostics",
     "persistence",
     "report",
+    "testing",
     "cli",
 )
 

@@ -42,7 +42,7 @@ _ON_CLUSTERS = (
     "column-norm",
     "ridge-leverage",
     "bless",
-    "kmeans++",
+    "k-means++",
 )
 
 

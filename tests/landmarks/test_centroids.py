@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sketchmeans import NystromKMeans
 from sketchmeans.data.rows import as_rows
 from sketchmeans.landmarks import Centroids, select_landmarks
-from sketchmeans.landmarks.draws import centroid_landmarks
+from sketchmeans.landmarks.base import centroid_landmarks
 from sketchmeans.numerics.parallel import Workers
 from tests.oracles import plain_lloyd
 

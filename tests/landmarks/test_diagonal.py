@@ -8,7 +8,7 @@ import pytest
 from sketchmeans.data.rows import as_rows
 from sketchmeans.kernels import as_kernel
 from sketchmeans.landmarks import ColumnNorm, Diagonal, select_landmarks
-from sketchmeans.landmarks.base import draw_landmarks, successive_draws
+from sketchmeans.landmarks.base import draw_distinct_rows, draw_landmarks
 from sketchmeans.numerics.parallel import Workers
 from tests.oracles import kernel_matrix, law_p_value, linear, polynomial
 
@@ -95,12 +95,12 @@ def test_rows_without_mass_are_drawn_last_and_by_weight(rows_of):
     rows = rows_of(np.arange(5.0)[:, None], weights)
     mass = np.array([0.0, 0.0, 0.0, 1e-300, 0.0])
     drawn = [
-        successive_draws(rows, 2, rng, mass)
+        draw_distinct_rows(rows, 2, rng, mass)
         for rng in np.random.default_rng(0).spawn(2000)
     ]
     law = {(3, 0): 1 / 6, (3, 1): 3 / 6, (3, 4): 2 / 6}
     assert law_p_value(drawn, law) > LEVEL
-    everything = successive_draws(rows, 5, np.random.default_rng(0), mass)
+    everything = draw_distinct_rows(rows, 5, np.random.default_rng(0), mass)
     assert sorted(everything) == [0, 1, 3, 4]
 
 

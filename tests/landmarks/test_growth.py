@@ -10,7 +10,7 @@ from sketchmeans import NystromKMeans
 from sketchmeans.data.rows import as_rows
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.kernels import as_kernel
-from sketchmeans.landmarks import LandmarkPath, grown
+from sketchmeans.landmarks import LandmarkPath, choose_n_landmarks
 from sketchmeans.landmarks.growth import GAIN
 from sketchmeans.numerics.parallel import Workers
 from tests import oracles
@@ -20,7 +20,7 @@ def path_of(X, k, gamma, seed=0, weights=None):
     with Workers(2) as workers:
         rows = as_rows(np.asarray(X, dtype=float), workers, weights)
         kernel = as_kernel("rbf", gamma=gamma)
-        return grown(rows, kernel, k, np.random.default_rng(seed))
+        return choose_n_landmarks(rows, kernel, k, np.random.default_rng(seed))
 
 
 def test_the_fit_is_that_with_the_chosen_number():
@@ -78,7 +78,7 @@ def test_the_estimates_are_those_of_all_rows():
         rows = as_rows(X, workers)
         from sketchmeans.landmarks import growth
 
-        space = growth._space(
+        space = growth._rough_space(
             rows, as_kernel("rbf", gamma=1e-3), np.arange(500), np.ones(500)
         )
         labels = np.arange(500) % 4

@@ -12,7 +12,11 @@ from sketchmeans.data.rows import as_rows
 from sketchmeans.engine.seeding import KMeansPlusPlus
 from sketchmeans.kernels import as_kernel
 from sketchmeans.landmarks import KernelKMeansPlusPlus, select_landmarks
-from sketchmeans.landmarks.kmeanspp import FeatureSpace, _kept, d2_sample
+from sketchmeans.landmarks.kmeanspp import (
+    KernelDistances,
+    _accept_draws,
+    draw_d2_sample,
+)
 from sketchmeans.numerics.parallel import Workers
 from tests.oracles import (
     kernel_matrix,
@@ -36,7 +40,7 @@ def space():
 
         def make(X, weights=None):
             weights = None if weights is None else np.asarray(weights, float)
-            return FeatureSpace(
+            return KernelDistances(
                 as_rows(X, workers, weights), as_kernel("rbf", gamma=GAMMA)
             )
 
@@ -48,7 +52,7 @@ def given(space):
     """Return a function that makes the same space from a matrix, for many draws."""
 
     def make(X, weights=None):
-        return FeatureSpace(
+        return KernelDistances(
             space(kernel_matrix(rbf, X, X, gamma=GAMMA), weights).rows,
             as_kernel("precomputed"),
         )
@@ -66,7 +70,7 @@ def squared_distances(X, gamma=GAMMA):
 
 def sequences(space, size, times, seed=0):
     rngs = np.random.default_rng(seed).spawn(times)
-    return np.array([d2_sample(space, size, rng).indices for rng in rngs])
+    return np.array([draw_d2_sample(space, size, rng).indices for rng in rngs])
 
 
 def sequential_law(D, weights, size):
@@ -117,7 +121,7 @@ def test_many_landmarks_in_batches_have_the_potential_of_sequential_ones(given):
     X = scattered(150, 2, seed=2) * np.array([3.0, 1.0])
     D, space = squared_distances(X), given(X)
     batched = [
-        d2_sample(space, 40, rng).potential
+        draw_d2_sample(space, 40, rng).potential
         for rng in np.random.default_rng(3).spawn(250)
     ]
     seeds = KMeansPlusPlus().seed(
@@ -135,7 +139,7 @@ def test_a_draw_is_kept_with_the_probability_by_which_its_distance_shrank():
     # After the first draw the second has a quarter of its distance left.
     among = np.array([[0.0, 0.5], [0.5, 0.0]])
     kept = [
-        len(_kept(np.array([1.0, 2.0]), among, rng))
+        len(_accept_draws(np.array([1.0, 2.0]), among, rng))
         for rng in np.random.default_rng(5).spawn(4000)
     ]
     assert law_p_value(kept, {1: 0.75, 2: 0.25}) > LEVEL
@@ -158,7 +162,7 @@ def test_the_mean_potential_is_within_the_guarantee_of_the_optimum(given):
     space = given(X)
     K = kernel_matrix(rbf, X, X, gamma=GAMMA)
     rngs = np.random.default_rng(9).spawn(400)
-    potentials = [d2_sample(space, k, rng).potential for rng in rngs]
+    potentials = [draw_d2_sample(space, k, rng).potential for rng in rngs]
     optimum = optimal_cost(K, k) * len(X)
     assert np.mean(potentials) <= 8.0 * (np.log(k) + 2.0) * optimum
     D = squared_distances(X)
@@ -175,7 +179,7 @@ def test_the_mean_potential_is_within_the_guarantee_of_the_optimum(given):
 def test_the_potential_bounds_the_nystrom_error(space, weighted):
     X = scattered(60)
     weights = np.random.default_rng(10).random(60) if weighted else np.ones(60)
-    sample = d2_sample(space(X, weights), 12, np.random.default_rng(11))
+    sample = draw_d2_sample(space(X, weights), 12, np.random.default_rng(11))
     K = kernel_matrix(rbf, X, X, gamma=GAMMA)
     nearest = squared_distances(X)[:, sample.indices].min(axis=1)
     assert sample.potential == pytest.approx(weights @ nearest, rel=1e-9)
@@ -195,7 +199,7 @@ def test_the_best_restart_is_kept(space):
         rows, kernel, 10, np.random.default_rng(12)
     )
     samples = [
-        d2_sample(space(X), 10, rng) for rng in np.random.default_rng(12).spawn(6)
+        draw_d2_sample(space(X), 10, rng) for rng in np.random.default_rng(12).spawn(6)
     ]
     best = min(samples, key=lambda sample: sample.potential)
     np.testing.assert_array_equal(several.indices, best.indices)
@@ -216,7 +220,7 @@ def test_rows_of_distinct_values(n_landmarks, dtype):
 
 def test_rounding_is_no_distance(space):
     X = np.repeat(scattered(6, 5, seed=15), 25, axis=0)
-    sample = d2_sample(space(X), 30, np.random.default_rng(0))
+    sample = draw_d2_sample(space(X), 30, np.random.default_rng(0))
     assert len(sample.indices) == 6
     assert sample.potential == 0.0
 
@@ -263,7 +267,7 @@ def test_refined_landmarks_never_have_a_higher_potential(space, kernel, weighted
     weights = np.random.default_rng(14).integers(0, 4, 300) * 1.0 if weighted else None
     rows = space(X, weights).rows
     function = as_kernel(kernel).resolved(rows, np.random.default_rng(0))
-    whole = FeatureSpace(rows, function)
+    whole = KernelDistances(rows, function)
     lower = 0
     for seed in range(6):
         plain, refined = (

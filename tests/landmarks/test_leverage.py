@@ -354,11 +354,11 @@ def test_every_dictionary_stands_for_all_rows(rows_of, monkeypatch):
     rng = np.random.default_rng(0)
     kernel = as_kernel("rbf", gamma=0.1)
     recursive_ridge_leverage_scores(rows_of(X), kernel, 150, rng, ridge=0.5)
-    assert first[0].masses.sum() == pytest.approx(3000.0)
+    assert first[0].weights.sum() == pytest.approx(3000.0)
     assert [chance for chance, _ in drawn] == pytest.approx([188 / 3000, 0.25, 1.0])
     for chance, dictionary in drawn:
-        assert dictionary.masses.sum() == pytest.approx(3000.0)
-        assert dictionary.masses.min() > 0.5 / chance
+        assert dictionary.weights.sum() == pytest.approx(3000.0)
+        assert dictionary.weights.min() > 0.5 / chance
 
 
 def test_no_score_exceeds_one_however_poor_the_dictionary(rows_of):
@@ -411,9 +411,9 @@ def test_a_dictionary_stands_for_all_rows(rows_of):
             12,
             rng,
         )
-        mean[dictionary.indices] += dictionary.masses / 3000
+        mean[dictionary.indices] += dictionary.weights / 3000
         # The trace is that of all rows, whatever was drawn.
-        assert dictionary.masses.sum() == pytest.approx(weights.sum())
+        assert dictionary.weights.sum() == pytest.approx(weights.sum())
     np.testing.assert_allclose(mean, weights, rtol=0.15)
 
 
@@ -491,7 +491,7 @@ def test_the_sketch_follows_the_weights_or_the_diagonal(rows_of, monkeypatch):
         return sketched_leverage_scores(rows, kernel, sketch, rank)
 
     monkeypatch.setattr(
-        "sketchmeans.landmarks.leverage.sketched_leverage_scores", record
+        "sketchmeans.landmarks.sampling.sketched_leverage_scores", record
     )
     X, weights = np.array([[1.0], [2.0], [0.5]]), np.array([1.0, 2.0, 3.0])
     masses = {"uniform": weights, "diagonal": weights * X[:, 0] ** 2}

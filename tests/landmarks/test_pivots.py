@@ -10,8 +10,11 @@ import pytest
 from sketchmeans.data.rows import as_rows
 from sketchmeans.kernels import as_kernel
 from sketchmeans.landmarks import Cholesky, Greedy, RandomCholesky, select_landmarks
-from sketchmeans.landmarks.draws import subsample
-from sketchmeans.landmarks.pivots import PartialCholesky, rejection_cholesky
+from sketchmeans.landmarks.pivots import (
+    PartialCholesky,
+    rejection_cholesky,
+    subsample,
+)
 from sketchmeans.numerics.parallel import Workers
 from tests.oracles import kernel_matrix, law_p_value, polynomial, rbf, same_law_p_value
 

@@ -289,7 +289,7 @@ BOMBS = {
         {
             "__metadata__": {
                 "format": "sketchmeans-model",
-                "version": "1.1",
+                "version": "1.2",
                 "sha256": "0" * 64,
                 "schema": "[" + "[]," * 2_000_000 + "[]]",
             }
@@ -299,7 +299,7 @@ BOMBS = {
         {
             "__metadata__": {
                 "format": "sketchmeans-model",
-                "version": "1.1",
+                "version": "1.2",
                 "sha256": "0" * 64,
                 "schema": "[" + "0;" * 1_000_000 + "0]",
             }

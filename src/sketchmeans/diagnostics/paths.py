@@ -20,7 +20,7 @@ from sketchmeans.engine.seeding import KMeansPlusPlus
 from sketchmeans.engine.spaces import LandmarkSpace
 from sketchmeans.kernels import Kernel, as_kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks.base import successive_draws
+from sketchmeans.landmarks.base import draw_distinct_rows
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.theory.checks import check_below, check_positive
@@ -290,7 +290,7 @@ class _Study:
         """Return cost and labels of the judge's rows, for each k."""
         sample, kernel = self._subsample(rng), self._kernel
         m = min(max(max(self._ks), ceil(sqrt(self._size * max(self._ks)))), self._size)
-        points = kernel.points(sample, successive_draws(sample, m, rng))
+        points = kernel.points(sample, draw_distinct_rows(sample, m, rng))
         space = LandmarkSpace(kernel, points, sample.dtype, sample.workers)
         engine = MixedEngine(sample, space, _STORE, many_passes=True)
         judge = BlockEngine(self._judge, space, _STORE, many_passes=True)

@@ -35,18 +35,10 @@ class Products:
 
     def __call__(self, block: Block, out: Array | None) -> Array:
         if sparse.issparse(block):
-            values: Any = block.astype(np.float64) @ self.columns
-            if sparse.issparse(values):
-                values = values.toarray()
-            if out is None:
-                return np.asarray(values, dtype=self.kind)
-            out[...] = values
-            return out
-        columns = self.columns
-        if sparse.issparse(columns):
-            columns = columns.toarray()
-        if columns.dtype != self.kind:  # the landmarks are CSR, the rows are not
-            columns = columns.astype(self.kind)
+            return write(
+                toarray(block.astype(np.float64) @ self.columns), self.kind, out
+            )
+        columns = toarray(self.columns).astype(self.kind, copy=False)
         return np.dot(self._floats(block), columns, out=out)
 
     def _floats(self, block: Array) -> Array:
@@ -55,6 +47,15 @@ class Products:
         x = scratch(self.workers, "floats", block.shape, self.kind)
         x[...] = block
         return x
+
+
+def write(values: Array, kind: np.dtype[Any], out: Array | None) -> Array:
+    """Return values in a float type, written into `out` if it is given."""
+    if out is None:
+        return np.asarray(values, dtype=kind)
+    if out is not values:
+        out[...] = values
+    return out
 
 
 def scratch(

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.metrics.pairwise import (
-    pairwise_kernels,
-)
+from sklearn.metrics.pairwise import pairwise_kernels
 
-from sketchmeans.data.rows import Block, Rows, float_type
+from sketchmeans.data.rows import Block, Rows
+from sketchmeans.kernels.arrays import toarray, write
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.kernels.base import Columns, Kernel
+from sketchmeans.kernels.base import Kernel, KernelColumns
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 
@@ -47,25 +46,13 @@ class Pairwise(Kernel):
         return self.metric != "additive_chi2"
 
     def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
-        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
-        metric = self._metric()
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
+        kind, metric, params = np.dtype(dtype), self._metric(), self.params or {}
 
         def columns(block: Block, out: Array | None = None) -> Array:
-            values = pairwise_kernels(
-                _writable(block, kind),
-                _writable(Z, kind),
-                metric=metric,
-                **(self.params or {}),
-            )
-            if out is None:
-                return np.asarray(values, dtype=kind)
-            out[...] = values
-            return out
+            X, Y = _writable(block, kind), _writable(Z, kind)
+            return write(pairwise_kernels(X, Y, metric=metric, **params), kind, out)
 
         return columns
 
@@ -98,16 +85,10 @@ class Pairwise(Kernel):
             return np.ones(X.shape[0])
         if self.metric == "additive_chi2":
             return np.zeros(X.shape[0])
-        metric = self._metric()
+        metric, params = self._metric(), self.params or {}
+        rows = (X[i : i + 1].astype(np.float64) for i in range(X.shape[0]))
         return np.array(
-            [
-                pairwise_kernels(
-                    X[i : i + 1].astype(np.float64),
-                    metric=metric,
-                    **(self.params or {}),
-                )[0, 0]
-                for i in range(X.shape[0])
-            ],
+            [pairwise_kernels(row, metric=metric, **params)[0, 0] for row in rows],
             dtype=np.float64,
         )
 
@@ -117,11 +98,10 @@ class Chi2(Pairwise):
 
     proven = True
     nonnegative = True
+    metric = "chi2"
 
     def __init__(self, gamma: Gamma = "mean") -> None:
         self.gamma = gamma
-
-    metric = "chi2"
 
     @property
     def params(self) -> Mapping[str, Any]:  # type: ignore[override]
@@ -136,24 +116,10 @@ class Precomputed(Kernel):
     """
 
     def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
-        numbers = np.asarray(Z).ravel()
-
-        def columns(block: Block, out: Array | None = None) -> Array:
-            chosen = block[:, numbers]
-            if sparse.issparse(chosen):
-                chosen = chosen.toarray()
-            values = np.asarray(chosen, dtype=dtype)
-            if out is None:
-                return values
-            out[...] = values
-            return out
-
-        return columns
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
+        kind, numbers = np.dtype(dtype), np.ravel(Z)
+        return lambda block, out=None: write(toarray(block[:, numbers]), kind, out)
 
     def diagonal(self, X: Block) -> Array:
         raise ValueError(

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.data.rows import LEAST_SQUARE, Block, Rows, block_height, filled, spans
-from sketchmeans.kernels.arrays import Products, squared_norms, toarray
+from sketchmeans.kernels.arrays import Products, squared_norms, toarray, write
 from sketchmeans.numerics.linalg import (
     CANCELLATION_ROUNDINGS,
-    ZERO_DISTANCE_ROUNDINGS,
     Array,
+    clip_zero_distances,
 )
 
 #: Numbers in the differences that are formed at a time.
@@ -33,7 +33,7 @@ class SquaredDistances:
     ----------
     Z : ndarray or CSR matrix of shape (m, d)
     dtype : dtype
-        Float type of the distances; float64 where float32 has no room for them.
+        Float type of the distances; float64 where their squares do not fit float32.
     origin : ndarray of shape (d,), optional
         The point about which rows are taken; the mean of Z where it is not given.
     """
@@ -46,7 +46,7 @@ class SquaredDistances:
         self.dtype = dtype
         if self.is_sparse:  # CSR rows cannot be shifted: float64 throughout
             self._products = Products(Z, np.dtype(np.float64), None)
-            self._z_norms = squared_norms(Z)
+            self._z_norms = self._products.z_norms
             return
         if origin is None:
             origin = self.Z.mean(axis=0, dtype=np.float64)
@@ -61,7 +61,7 @@ class SquaredDistances:
     def __call__(self, block: Block, out: Array | None = None) -> Array:
         """Return the distances of the rows of a block, in `out` if it is given."""
         if self.is_sparse:
-            return self._sparse(block, out)
+            return self._of_sparse(block, out)
         block = toarray(block)
         centred, norms = _about(self._origin, block, self.dtype)
         return self.of_centred(block, centred, norms, out)
@@ -93,18 +93,12 @@ class SquaredDistances:
             gaps = np.subtract(block[i], self.Z[j], dtype=np.float64)
             distances[i, j] = np.einsum("ij,ij->i", gaps, gaps)
 
-    def _sparse(self, block: Block, out: Array | None) -> Array:
-        norms = squared_norms(block)
+    def _of_sparse(self, block: Block, out: Array | None) -> Array:
         distances = self._products(block, None)
-        scale = norms[:, None] + self._z_norms
+        scale = squared_norms(block)[:, None] + self._z_norms
         distances *= -2.0
         distances += scale
-        noise = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(np.float64).eps)
-        distances[distances <= noise * scale] = 0.0
-        if out is None:
-            return distances.astype(self.dtype, copy=False)
-        out[...] = distances
-        return out
+        return write(clip_zero_distances(distances, scale), self.dtype, out)
 
 
 def squared_distances_among(

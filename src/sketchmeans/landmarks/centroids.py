@@ -11,9 +11,8 @@ from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.progressive import Schedule, final, heats
 from sketchmeans.engine.seeding import KMeansPlusPlus
 from sketchmeans.engine.spaces import InputSpace
-from sketchmeans.kernels import Kernel, Precomputed, squared_distances_among
-from sketchmeans.landmarks.base import Landmarks, warn_if_fewer
-from sketchmeans.landmarks.draws import centroid_landmarks
+from sketchmeans.kernels import Kernel, is_given, squared_distances_among
+from sketchmeans.landmarks.base import Landmarks, centroid_landmarks, warn_if_fewer
 from sketchmeans.numerics.parameters import check_integer, check_number
 
 
@@ -23,20 +22,20 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
     For smooth kernels of the distance, such as rbf, the error of the Nyström
     approximation is bounded by the cost ``Σ_i w_i min_z ‖x_i − z‖²`` of the centroids
     (Zhang, Tsang & Kwok 2008), and they are among the best landmarks in practice
-    (OG17 §4.3).  The landmarks are no rows of the data.  Not for precomputed kernels.
+    (OG17 §4.3).  The landmarks are not rows of the data.  Not for precomputed kernels.
 
-    Costs n·m·d for the seeds, for each pass, and memory of a few numbers a row; where
-    n is large against m, both start on subsamples (`progressive.heats`).
+    Costs n·m·d for the seeds and for each pass, and memory of a few numbers per row;
+    where n is large compared to m, both start on subsamples.
 
     Parameters
     ----------
     n_init : int, default=1
         Restarts, of which the one with the lowest cost in input space is kept.
     max_iter : int, default=20
-        Most passes in each stage.  Landmarks need no converged clustering: the last
-        passes move them little.
+        Most iterations in each stage.  Landmarks need no converged clustering: the last
+        iterations move them little.
     tol : float, default=1e-3
-        Relative drop of the cost over a pass at which Lloyd's algorithm stops.
+        Relative drop of the cost over an iteration at which Lloyd's algorithm stops.
 
     References
     ----------
@@ -64,7 +63,7 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Landmarks:
         """Return the landmarks."""
-        if isinstance(kernel, Precomputed):
+        if is_given(kernel):
             raise ValueError(
                 "landmarks='kmeans' should be another selector with "
                 "kernel='precomputed': there is no input space for centroids."

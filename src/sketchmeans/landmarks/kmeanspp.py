@@ -8,22 +8,18 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sketchmeans.data.rows import Block, Rows, block_height
+from sketchmeans.data.sampling import draw, row_weights
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.spaces import InputSpace
-from sketchmeans.kernels import Kernel, Precomputed
-from sketchmeans.landmarks.base import Landmarks, row_weights
-from sketchmeans.landmarks.draws import (
+from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.landmarks.base import (
+    Landmarks,
     centroid_landmarks,
-    draw,
     kernel_between,
     landmarks_at,
     value_type,
 )
-from sketchmeans.numerics.linalg import (
-    ZERO_DISTANCE_ROUNDINGS,
-    Array,
-    check_no_overflow,
-)
+from sketchmeans.numerics.linalg import Array, check_no_overflow, clip_zero_distances
 from sketchmeans.numerics.parameters import check_flag, check_integer, check_number
 
 
@@ -89,26 +85,27 @@ class KernelKMeansPlusPlus(BaseEstimator):
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Landmarks:
         """Return the landmarks."""
-        check_integer("restarts", self.restarts)
-        check_integer("max_iter", self.max_iter)
+        for name in ("restarts", "max_iter"):
+            check_integer(name, getattr(self, name))
         check_number("tol", self.tol)
-        if check_flag("refine", self.refine) and isinstance(kernel, Precomputed):
+        if check_flag("refine", self.refine) and is_given(kernel):
             raise ValueError(
                 "refine=True should be False with kernel='precomputed': there is no "
                 "input space to move landmarks in."
             )
-        space = FeatureSpace(rows, kernel)
-        samples = [
-            d2_sample(space, n_landmarks, child) for child in rng.spawn(self.restarts)
-        ]
+        distances = KernelDistances(rows, kernel)
+        rngs = rng.spawn(self.restarts)
+        samples = [draw_d2_sample(distances, n_landmarks, child) for child in rngs]
         best = min(samples, key=lambda sample: sample.potential)
         landmarks = landmarks_at(rows, kernel, best.indices, n_landmarks)
-        if self.refine:
-            return refined(space, landmarks, best.potential, self.max_iter, self.tol)
-        return landmarks
+        if not self.refine:
+            return landmarks
+        return refine_landmarks(
+            distances, landmarks, best.potential, self.max_iter, self.tol
+        )
 
 
-class FeatureSpace:
+class KernelDistances:
     """Squared distances in the feature space of a kernel, in float64, by blocks."""
 
     def __init__(self, rows: Rows, kernel: Kernel) -> None:
@@ -116,16 +113,14 @@ class FeatureSpace:
         self.kernel = kernel
         self.diagonal = kernel.row_diagonal(rows)
         check_no_overflow(self.diagonal)
-        self._noise = ZERO_DISTANCE_ROUNDINGS * float(
-            np.finfo(value_type(rows, kernel)).eps
-        )
+        self._dtype = value_type(rows, kernel)
 
     def among(self, indices: Array) -> Array:
         """Return the squared distances between the rows of these numbers."""
         diagonal = self.diagonal[indices]
         scale = diagonal[:, None] + diagonal
         values = kernel_between(self.rows, self.kernel, indices, indices)
-        return self._cleaned(scale - 2.0 * values, scale)
+        return clip_zero_distances(scale - 2.0 * values, scale, self._dtype)
 
     def nearest(self, points: Block, diagonal: Array) -> Array:
         """Return each row's squared distance to the nearest of some points.
@@ -144,23 +139,15 @@ class FeatureSpace:
             closest = partial.argmin(axis=1)
             return partial[np.arange(len(closest)), closest], diagonal[closest]
 
-        distances, start = np.empty(len(rows)), 0
-        for nearest, lengths in rows.map(measure, block_height(rows.n_features, m)):
-            part = slice(start, start + len(nearest))
-            own = self.diagonal[part]
-            distances[part] = self._cleaned(nearest + own, own + lengths)
-            start = part.stop
-        return distances
+        parts = zip(*rows.map(measure, block_height(rows.n_features, m)), strict=True)
+        partial, lengths = (np.concatenate(part) for part in parts)
+        scale = self.diagonal + lengths
+        return clip_zero_distances(partial + self.diagonal, scale, self._dtype)
 
     def potential(self, points: Block) -> float:
         """Return ``φ(Z)`` of points of the input space."""
         distances = self.nearest(points, self.kernel.diagonal(points))
         return float(row_weights(self.rows) @ distances)
-
-    def _cleaned(self, distances: Array, scale: Array) -> Array:
-        # Differences of rounding are no distance between equal rows.
-        distances[distances <= self._noise * np.abs(scale)] = 0.0
-        return distances
 
 
 @dataclass(frozen=True)
@@ -171,32 +158,34 @@ class D2Sample:
     potential: float
 
 
-def d2_sample(space: FeatureSpace, size: int, rng: np.random.Generator) -> D2Sample:
+def draw_d2_sample(
+    distances: KernelDistances, size: int, rng: np.random.Generator
+) -> D2Sample:
     """Return `size` rows drawn by D² sampling, or fewer if no distance is left."""
-    weights = row_weights(space.rows)
+    weights = row_weights(distances.rows)
     chosen = draw(weights, 1, rng)
-    closest = _distances_to_rows(space, chosen)
+    closest = _distances_to_rows(distances, chosen)
     while len(chosen) < size:
-        mass = weights * closest
-        if not mass.any():
+        chances = weights * closest
+        if not chances.any():
             break
         # As many as there are already: on the way the potential drops so little
         # that most draws are kept, and log m batches are enough.
-        batch = draw(mass, min(len(chosen), size - len(chosen)), rng)
-        new = batch[_kept(closest[batch], space.among(batch), rng)]
-        np.minimum(closest, _distances_to_rows(space, new), out=closest)
+        batch = draw(chances, min(len(chosen), size - len(chosen)), rng)
+        new = batch[_accept_draws(closest[batch], distances.among(batch), rng)]
+        np.minimum(closest, _distances_to_rows(distances, new), out=closest)
         chosen = np.concatenate([chosen, new])
     return D2Sample(chosen, float(weights @ closest))
 
 
-def _distances_to_rows(space: FeatureSpace, indices: Array) -> Array:
-    points = space.kernel.points(space.rows, indices)
-    distances = space.nearest(points, space.diagonal[indices])
-    distances[indices] = 0.0
-    return distances
+def _distances_to_rows(distances: KernelDistances, indices: Array) -> Array:
+    points = distances.kernel.points(distances.rows, indices)
+    nearest = distances.nearest(points, distances.diagonal[indices])
+    nearest[indices] = 0.0
+    return nearest
 
 
-def _kept(before: Array, among: Array, rng: np.random.Generator) -> Array:
+def _accept_draws(before: Array, among: Array, rng: np.random.Generator) -> Array:
     """Return which draws of a batch are kept, in turn.
 
     `before` is each draw's distance when the batch was drawn, `among` holds the
@@ -213,8 +202,8 @@ def _kept(before: Array, among: Array, rng: np.random.Generator) -> Array:
     return np.array(kept, dtype=np.intp)
 
 
-def refined(
-    space: FeatureSpace,
+def refine_landmarks(
+    distances: KernelDistances,
     landmarks: Landmarks,
     potential: float,
     max_iter: int,
@@ -222,10 +211,10 @@ def refined(
 ) -> Landmarks:
     """Return the landmarks after Lloyd steps that lower the kernel potential.
 
-    A step that does not is taken back, and is the last.  Where the first step is,
-    the landmarks are returned as they came.
+    A step that does not is undone, and is the last.  If it is the first step, the
+    landmarks are returned as they were.
     """
-    rows = space.rows
+    rows = distances.rows
     inputs = InputSpace.of(rows, len(landmarks))
     engine = BlockEngine(rows, inputs)
     assert landmarks.indices is not None
@@ -233,7 +222,7 @@ def refined(
     for _ in range(max_iter):
         centers = engine.update(engine.assign(centers), centers)
         moved = centroid_landmarks(rows, inputs.centers(centers.coefficients[0]))
-        before, after = potential, space.potential(moved.points)
+        before, after = potential, distances.potential(moved.points)
         if after < before:
             landmarks, potential = moved, after
         if before - after <= tol * before:

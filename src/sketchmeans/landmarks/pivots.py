@@ -19,14 +19,12 @@ from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator
 
 from sketchmeans.data.rows import Rows, block_height, spans
-from sketchmeans.kernels import Kernel
-from sketchmeans.landmarks.base import Landmarks, row_weights
-from sketchmeans.landmarks.draws import (
-    draw,
-    draw_rows,
+from sketchmeans.data.sampling import draw, row_weights, sample_rows
+from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.landmarks.base import (
+    Landmarks,
     kernel_between,
     landmarks_at,
-    subsample,
     value_type,
 )
 from sketchmeans.numerics.linalg import Array, check_no_overflow, relative_cut
@@ -41,15 +39,28 @@ _MAX_BATCH = 128
 _ROWS_PER_LANDMARK = 8
 
 
+def subsample(
+    rows: Rows, kernel: Kernel, size: int | None, rng: np.random.Generator
+) -> tuple[Rows, Array]:
+    """Return at most `size` random rows as a source of their own, and their numbers.
+
+    Weighted rows are drawn in proportion to their weight; how often a row was drawn
+    is its weight in the subsample.  A precomputed kernel knows its rows by their
+    place in the matrix, so it is never subsampled.
+    """
+    if size is None or len(rows) <= size or is_given(kernel):
+        return rows, np.arange(len(rows))
+    numbers = np.sort(sample_rows(rows, size, rng))
+    if rows.weights is None:
+        return rows.subset(numbers, None), numbers
+    numbers, counts = np.unique(numbers, return_counts=True)
+    return rows.subset(numbers, counts.astype(np.float64)), numbers
+
+
 class PartialCholesky:
     """A growing factor ``F`` with ``F Fᵀ = K̃``, and the diagonal of ``K − K̃``.
 
-    Parameters
-    ----------
-    rows : Rows
-    kernel : Kernel
-    n_pivots : int
-        Most pivots; n·n_pivots numbers are held.
+    It holds n·n_pivots numbers.
     """
 
     def __init__(self, rows: Rows, kernel: Kernel, n_pivots: int) -> None:
@@ -69,14 +80,9 @@ class PartialCholesky:
         return len(self.pivots)
 
     @property
-    def mass(self) -> Array:
-        """Weight times residual: each row's share of ``tr(K − K̃)``."""
+    def weighted_residual(self) -> Array:
+        """Each row's share of ``tr(K − K̃)``; all zero if the pivots span all rows."""
         return self.weights * self.residual
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether all rows lie in the span of the pivots, up to rounding."""
-        return not self.mass.any()
 
     def residual_among(self, numbers: Array) -> Array:
         """Return ``K − K̃`` among a few rows."""
@@ -115,19 +121,19 @@ class PartialCholesky:
         self, numbers: Array, use: Callable[[slice, Array], Result]
     ) -> Iterator[Result]:
         """Yield ``use(span, columns of K − K̃)`` block after block."""
-        rows, held = self.rows, len(self)
+        rows, rank = self.rows, len(self)
         points = self.kernel.points(rows, numbers)
         columns = self.kernel.against(points, np.float64, rows.workers)
-        known = self._factor[numbers, :held].T
+        known = self._factor[numbers, :rank].T
 
         def work(edges: tuple[int, int]) -> Result:
             shape = (edges[1] - edges[0], len(numbers))
             out = rows.workers.buffer("residual", shape, np.float64)
             values, span = columns(rows.block(*edges), out), slice(*edges)
-            values -= self._factor[span, :held] @ known
+            values -= self._factor[span, :rank] @ known
             return use(span, values)
 
-        height = block_height(rows.n_features + held, len(numbers))
+        height = block_height(rows.n_features + rank, len(numbers))
         return rows.workers.map(work, spans(len(rows), height))
 
     def _drop_rounding(self) -> None:
@@ -151,11 +157,11 @@ class PivotSelector(BaseEstimator):
         size = self._subsample_size(n_landmarks)
         part, numbers = subsample(rows, kernel, size, sample_rng)
         cholesky = PartialCholesky(part, kernel, n_landmarks)
-        while len(cholesky) < n_landmarks and not cholesky.exhausted:
+        while len(cholesky) < n_landmarks and cholesky.weighted_residual.any():
             self._extend(cholesky, n_landmarks - len(cholesky), pivot_rng)
         pivots = numbers[cholesky.pivots]
         if not len(pivots):  # k(x, x) is zero for every row: one is as good as another
-            pivots = draw_rows(rows, 1, pivot_rng)
+            pivots = sample_rows(rows, 1, pivot_rng)
         return landmarks_at(rows, kernel, pivots, n_landmarks)
 
     @abstractmethod
@@ -267,10 +273,12 @@ class RandomCholesky(PivotSelector):
         self, cholesky: PartialCholesky, size: int, rng: np.random.Generator
     ) -> None:
         if not self.accelerated:
-            _append_one(cholesky, int(draw(cholesky.mass, 1, rng)[0]))
+            _append_one(cholesky, int(draw(cholesky.weighted_residual, 1, rng)[0]))
             return
         # As many as there are already: most of their residual outlives the batch.
-        batch = draw(cholesky.mass, min(max(len(cholesky), 1), _MAX_BATCH), rng)
+        batch = draw(
+            cholesky.weighted_residual, min(max(len(cholesky), 1), _MAX_BATCH), rng
+        )
         among = cholesky.residual_among(batch)
         # Where the running residual was rounding after all, no draw comes back.
         cholesky.residual[batch[among.diagonal() <= cholesky.cut[batch]]] = 0.0
@@ -320,7 +328,7 @@ class Greedy(PivotSelector):
     def _extend(
         self, cholesky: PartialCholesky, size: int, rng: np.random.Generator
     ) -> None:
-        left = np.flatnonzero(cholesky.mass)
+        left = np.flatnonzero(cholesky.weighted_residual)
         if len(left) > self.n_candidates:
             left = left[draw(cholesky.weights[left], self.n_candidates, rng)]
         _append_one(cholesky, int(left[cholesky.trace_drops(left).argmax()]))

@@ -67,9 +67,9 @@ def _feature_names(model: Any) -> list[str] | None:
     return None if names is None else names.tolist()
 
 
-def _check_rank(model: Any) -> None:
-    if model.rank_ > model.landmarks_.shape[0]:
-        raise ValueError(f"rank_={model.rank_} should be at most that of landmarks_")
+def _check_rank(model: Any, name: str = "landmarks_") -> None:
+    if model.rank_ > getattr(model, name).shape[0]:
+        raise ValueError(f"rank_={model.rank_} should be at most that of {name}")
 
 
 def check_exact(model: Any) -> None:
@@ -85,8 +85,8 @@ def check_nystrom_kmeans(model: Any) -> None:
 
 def check_nystrom(model: Any) -> None:
     """Check a `Nystrom`."""
-    _check_points(model, "landmarks_")
-    _check_rank(model)
+    _check_points(model, "components_")
+    _check_rank(model, "components_")
 
 
 def check_sketched(model: Any) -> None:

@@ -17,7 +17,7 @@ Version = tuple[int, int]
 
 #: The version that is written.  The first number is raised when older readers would
 #: misunderstand a file, the second one with each release that adds or renames anything.
-VERSION: Version = (1, 1)
+VERSION: Version = (1, 2)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,17 @@ def _is_fitted_name(name: str) -> bool:
 
 
 #: In the order of versions.
-HISTORY: Sequence[Change] = ()
+HISTORY: Sequence[Change] = (
+    Change(
+        (1, 2),
+        "Nystrom",
+        renamed={
+            "components_": "_root",
+            "landmarks_": "components_",
+            "landmark_indices_": "component_indices_",
+        },
+    ),
+)
 
 
 def upgraded(

@@ -60,9 +60,9 @@ from sketchmeans.reduction import (
     LaplacianScore,
     SignProjection,
 )
-from sketchmeans.reduction.approximate_svd import Projection
-from sketchmeans.reduction.selection import Selection
+from sketchmeans.reduction.base import Selection
 from sketchmeans.reduction.signs import Signs
+from sketchmeans.reduction.spectral import Projection
 
 # --- fitted attributes ----------------------------------------------------------------
 # Dimensions: d features, w features of the landmarks, m landmarks, k clusters,
@@ -187,9 +187,10 @@ _SPECS = [
         Nystrom,
         {
             **_FEATURES,
-            **_LANDMARKS,
+            "components_": Rows(("m", "w")),
+            "component_indices_": nullable(Tensor(("m",), "i")),
             "kernel_": Object(KERNEL_CLASSES),
-            "components_": Tensor(("m", "r")),
+            "_root": Tensor(("m", "r")),
             "rank_": Size("r"),
         },
         check=check_nystrom,

@@ -13,8 +13,7 @@ from sketchmeans.data.rows import Block, Rows, block_height, spans
 from sketchmeans.engine.spaces import origin
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parameters import check_integer
-from sketchmeans.reduction.base import check_fit_rows, subsample
-from sketchmeans.reduction.selection import FeatureSelector, Selection
+from sketchmeans.reduction.base import FeatureSelector, Selection, subsample
 
 Span = tuple[int, int]
 
@@ -77,8 +76,8 @@ def _between_copies(
     if _LEAST_WEIGHT < unit < 1.0 / _LEAST_WEIGHT:
         unit = 1.0  # else squares overflow; scores are ratios and do without
     near = weights[neighbours]
-    room = n_neighbors - others[:, None] - (np.cumsum(near, axis=1) - near)
-    share = np.clip(room / near, 0.0, 1.0)
+    missing = n_neighbors - others[:, None] - (np.cumsum(near, axis=1) - near)
+    share = np.clip(missing / near, 0.0, 1.0)
     pointers = np.arange(0, neighbours.size + 1, neighbours.shape[1])
     chosen = sparse.csr_array(
         (share.ravel(), neighbours.ravel(), pointers), shape=(n, n)
@@ -92,7 +91,7 @@ def _between_copies(
     return (between + sparse.diags_array(loops)).tocsr()
 
 
-def _weighty(rows: Rows) -> Rows:
+def _without_zero_weights(rows: Rows) -> Rows:
     """Return the rows whose weight is not zero: the others are nobody's neighbours."""
     if rows.weights is None or rows.weights.all():
         return rows
@@ -124,11 +123,9 @@ def _edge_sums(rows: Rows, edges: Any) -> Array:
         here, there = (rows.take(end).astype(np.float64) for end in ends)
         return _weighted_squares(here - there, edges.data[slice(*span)])
 
-    total = np.zeros(rows.n_features)
     height = block_height(2 * rows.n_features, 0)
-    for part in rows.workers.map(add, spans(edges.nnz, height)):
-        total += part
-    return total
+    parts = rows.workers.map(add, spans(edges.nnz, height))
+    return sum(parts, np.zeros(rows.n_features))
 
 
 def _degree_sums(rows: Rows, degrees: Array) -> tuple[Array, Array]:
@@ -138,25 +135,20 @@ def _degree_sums(rows: Rows, degrees: Array) -> tuple[Array, Array]:
     """
     shift = None if rows.is_sparse else rows.survey().mean
 
-    def add(span: Span) -> tuple[Array, Array]:
-        block, mass = rows.block(*span).astype(np.float64), degrees[slice(*span)]
+    def add(span: Span) -> Array:
+        block, weights = rows.block(*span).astype(np.float64), degrees[slice(*span)]
         if shift is not None:
             block -= shift
-        return np.asarray(mass @ block), _weighted_squares(block, mass)
+        return np.stack([weights @ block, _weighted_squares(block, weights)])
 
-    sums, squares = np.zeros(rows.n_features), np.zeros(rows.n_features)
-    for part in rows.workers.map(
-        add, spans(len(rows), block_height(rows.n_features, 0))
-    ):
-        sums += part[0]
-        squares += part[1]
-    return sums, squares
+    height = block_height(rows.n_features, 0)
+    total = sum(rows.workers.map(add, spans(len(rows), height)), np.zeros(1))
+    return total[0], total[1]
 
 
-def _weighted_squares(block: Block, mass: Array) -> Array:
-    if sparse.issparse(block):
-        return np.asarray(mass @ block.multiply(block))
-    return np.asarray(mass @ (block * block))
+def _weighted_squares(block: Block, weights: Array) -> Array:
+    squares = block.multiply(block) if sparse.issparse(block) else block * block
+    return np.asarray(weights @ squares)
 
 
 class LaplacianScore(FeatureSelector):
@@ -231,13 +223,12 @@ class LaplacianScore(FeatureSelector):
     def _check_params(self) -> None:
         super()._check_params()
         check_integer("n_neighbors", self.n_neighbors)
-        check_fit_rows(self.fit_rows)
 
     def _draw(
         self, rows: Rows, n_components: int, rng: np.random.Generator
     ) -> Selection:
         # Every row is compared with all: they have to be in memory.
-        rows = _weighty(subsample(rows, self.fit_rows, rng).held())
+        rows = _without_zero_weights(subsample(rows, self.fit_rows, rng).held())
         self.scores_ = laplacian_scores(rows, neighbour_graph(rows, self.n_neighbors))
         best = np.argsort(self.scores_, kind="stable")[:n_components]
         return Selection(np.sort(best), np.ones(n_components))

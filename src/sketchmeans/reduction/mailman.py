@@ -61,23 +61,22 @@ class _Group:
             shape=(self.n_patterns, d),
         )
 
+    def deliver_sparse(self, block: Block) -> Array:
+        """Return the sums (2ᵇ × h) of the features of each pattern, of CSR rows."""
+        # Values of one row with the same address are added up by `toarray`.
+        delivered = sparse.csr_array(
+            (block.data, self.addresses[block.indices], block.indptr),
+            shape=(block.shape[0], self.n_patterns),
+        )
+        return np.ascontiguousarray(delivered.toarray().T)
+
     @property
     def n_patterns(self) -> int:
         return int(2 ** (self.stop - self.start))
 
 
 class MailmanProduct:
-    """Products of blocks with a matrix of signs ±1.
-
-    Parameters
-    ----------
-    bits : ndarray of shape (d, ⌈r/8⌉), uint8
-        Eight signs a byte, the first in its highest bit; one stands for plus.
-    width : int
-        r.
-    dtype : dtype
-    workers : Workers
-    """
+    """Products of blocks with a matrix (d × r) of signs ±1, given as bits."""
 
     def __init__(
         self, bits: Array, width: int, dtype: npt.DTypeLike, workers: Workers
@@ -86,31 +85,25 @@ class MailmanProduct:
         self._dtype, self._workers = np.dtype(dtype), workers
         self._known: dict[int, list[_Group]] = {}
 
-    def __call__(self, block: Block, out: Array | None = None) -> Array:
-        """Write the product of a block with the signs into `out`."""
-        assert out is not None
+    def __call__(self, block: Block) -> Array:
+        """Return the product of a block with the signs."""
         block = float_block(block, self._dtype, self._workers)
-        if sparse.issparse(block):
-            self._multiply_sparse(block, out)
-            return out
-        groups = self._groups(len(self._bits))
-        for start, stop in spans(len(block), _STRIP):
-            by_feature = np.ascontiguousarray(block[start:stop].T)
-            for group in groups:
-                sums = group.delivery @ by_feature
-                out[start:stop, group.start : group.stop] = _folded(sums).T
-        return out
-
-    def _multiply_sparse(self, block: Block, out: Array) -> None:
-        h = block.shape[0]
-        for group in self._groups(block.nnz / max(h, 1)):
-            # Values of one row with the same address are added up by `toarray`.
-            delivered = sparse.csr_array(
-                (block.data, group.addresses[block.indices], block.indptr),
-                shape=(h, group.n_patterns),
+        h, d = block.shape
+        is_sparse = sparse.issparse(block)
+        out = np.empty((h, self._width), self._dtype)
+        groups = self._groups(block.nnz / max(h, 1) if is_sparse else d)
+        for start, stop in spans(h, h if is_sparse else _STRIP):
+            by_feature = (
+                None if is_sparse else np.ascontiguousarray(block[start:stop].T)
             )
-            sums = np.ascontiguousarray(delivered.toarray().T)
-            out[:, group.start : group.stop] = _folded(sums).T
+            for group in groups:
+                sums = (
+                    group.deliver_sparse(block)
+                    if by_feature is None
+                    else group.delivery @ by_feature
+                )
+                out[start:stop, group.start : group.stop] = _fold(sums).T
+        return out
 
     def _groups(self, n_values: float) -> list[_Group]:
         """Return the groups of columns for rows with so many values.
@@ -128,7 +121,7 @@ class MailmanProduct:
         return self._known[b]
 
 
-def _folded(sums: Array) -> Array:
+def _fold(sums: Array) -> Array:
     """Return the product (b × h) of all patterns with their sums (2ᵇ × h).
 
     The upper half of the patterns has a plus in the first column and the lower half a

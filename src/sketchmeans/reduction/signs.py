@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from sketchmeans.data.rows import Block, Rows, block_height, spans
@@ -30,7 +29,7 @@ class Signs:
     Attributes
     ----------
     bits : ndarray of shape (d, ⌈r/8⌉), uint8
-        Eight signs a byte, the first in its highest bit; one stands for plus.
+        Eight signs per byte, the first in its highest bit; one stands for plus.
     width : int
         r.
     method : {"gemm", "mailman"}
@@ -52,51 +51,39 @@ class Signs:
 
     def product(self, dtype: npt.DTypeLike, workers: Workers) -> Product:
         if self.method == "gemm":
-            signed: Product = _GemmProduct(self, dtype, workers)
+            signed = self._gemm(np.dtype(dtype), workers)
         else:
             signed = MailmanProduct(self.bits, self.width, dtype, workers)
         scale = 1.0 / math.sqrt(self.width)
 
-        def multiply(block: Block, out: Array | None = None) -> Array:
-            if out is None:
-                out = np.empty((block.shape[0], self.width), dtype=dtype)
-            signed(block, out)
-            out *= scale
-            return out
+        def multiply(block: Block) -> Array:
+            features = signed(block)
+            features *= scale
+            return features
+
+        return multiply
+
+    def _gemm(self, dtype: np.dtype[Any], workers: Workers) -> Product:
+        """Return the products of blocks with panels of signs."""
+        height = max(_PANEL_BYTES // (self.width * dtype.itemsize), 1)
+        edges = spans(len(self.bits), height)
+        # What fits one panel is unpacked once for all blocks.
+        only = self.panel(*edges[0], dtype) if len(edges) == 1 else None
+
+        def multiply(block: Block) -> Array:
+            block = float_block(block, dtype, workers)
+            if only is not None:
+                return np.asarray(block @ only)
+            features = np.zeros((block.shape[0], self.width), dtype)
+            for start, stop in edges:
+                features += block[:, start:stop] @ self.panel(start, stop, dtype)
+            return features
 
         return multiply
 
 
-class _GemmProduct:
-    """Matrix products of blocks with panels of signs."""
-
-    def __init__(self, signs: Signs, dtype: npt.DTypeLike, workers: Workers) -> None:
-        self._signs, self._dtype, self._workers = signs, np.dtype(dtype), workers
-        d = len(signs.bits)
-        height = max(_PANEL_BYTES // (signs.width * self._dtype.itemsize), 1)
-        self._edges = spans(d, height)
-        # What fits one panel is unpacked once for all blocks.
-        self._only = self._panel(0, d) if len(self._edges) == 1 else None
-
-    def _panel(self, start: int, stop: int) -> Array:
-        return self._signs.panel(start, stop, self._dtype)
-
-    def __call__(self, block: Block, out: Array | None = None) -> Array:
-        assert out is not None
-        block = float_block(block, self._dtype, self._workers)
-        if self._only is None:
-            out[...] = 0
-            for start, stop in self._edges:
-                out += block[:, start:stop] @ self._panel(start, stop)
-        elif sparse.issparse(block):
-            out[...] = block @ self._only
-        else:
-            np.dot(block, self._only, out=out)
-        return out
-
-
 def draw_signs(n_features: int, r: int, rng: np.random.Generator) -> Array:
-    """Return d × r fair signs, eight a byte; r may exceed d."""
+    """Return d × r fair signs, eight per byte; r may exceed d."""
     return rng.integers(256, size=(n_features, -(-r // 8)), dtype=np.uint8)
 
 
@@ -133,7 +120,7 @@ class SignProjection(ClassNamePrefixFeaturesOutMixin, Reducer):
     Attributes
     ----------
     signs_ : ndarray of shape (d, ⌈r/8⌉), uint8
-        The signs, eight a byte; ``sign_matrix()`` unpacks them.
+        The signs, eight per byte; ``sign_matrix()`` unpacks them.
     n_components_ : int
 
     Examples

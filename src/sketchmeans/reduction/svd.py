@@ -223,17 +223,17 @@ def _triangular_factor(rows: Rows) -> Array:
         block, weights = block.astype(np.float64), rows.block_weights(*span)
         if weights is not None:
             block *= np.sqrt(weights)[:, None]
-        return _reduced(block)
+        return _triangularise(block)
 
     height = max(block_height(d, 0), _HEIGHT_PER_FEATURE * d)
     factors = rows.workers.map(factor, spans(len(rows), height))
     R = next(factors)
     for other in factors:
-        R = _reduced(np.concatenate([R, other]))
+        R = _triangularise(np.concatenate([R, other]))
     return R
 
 
-def _reduced(block: Array) -> Array:
+def _triangularise(block: Array) -> Array:
     """Return the triangular factor of a block with more rows than features."""
     h, d = block.shape
     if h <= d:

@@ -41,7 +41,7 @@ def score_bands(
     span: LandmarkSpan, failure: float, rng: np.random.Generator
 ) -> tuple[Array, Array, Array]:
     """Return estimates of the scores, and bounds that fail so often at most."""
-    ridge, mass, inside = span.ridge, span.matrix.mass, span.scores
+    ridge, mass, inside = span.ridge, span.matrix.weighted_diagonal, span.scores
     theta = added = 0.0
     if not span.complete:
         residual = span.residual(rng)

@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.rows import Block, as_rows
-from sketchmeans.engine.spaces import LandmarkSpace, given_matrix, landmark_matrix
-from sketchmeans.kernels import is_given
+from sketchmeans.kernels import compute_gram
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import Landmarks, read_landmarks
 from sketchmeans.landmarks.dictionary import WeightedKernel
@@ -24,8 +23,9 @@ from sketchmeans.numerics.linalg import (
 )
 from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parameters import check_integer
+from sketchmeans.nystrom import Nystrom
 from sketchmeans.nystrom.residual import Residual
-from sketchmeans.nystrom.transformer import _FeatureRows
+from sketchmeans.nystrom.transformer import FeatureRows
 from sketchmeans.theory.checks import check_below, resolve_ridge
 from sketchmeans.theory.problem import KernelLike, Problem, opened
 from sketchmeans.theory.spectrum import EXACT_ROWS
@@ -163,7 +163,7 @@ class _Given:
             return _Given(X, "rbf" if kernel is None else kernel, landmarks)
         model: Any = landmarks
         check_is_fitted(model)
-        if not hasattr(model, "landmarks_"):
+        if not isinstance(model, Nystrom) and not hasattr(model, "landmarks_"):
             raise ValueError(
                 f"landmarks={model!r} should be a fitted Nystrom or NystromKMeans, "
                 "Landmarks, points (m, d) or row numbers (m,)."
@@ -175,7 +175,10 @@ class _Given:
             )
         reducer = getattr(model, "reducer_", None)
         table = X if reducer is None else reducer.transform(X)
-        chosen = Landmarks(model.landmarks_, model.landmark_indices_)
+        if isinstance(model, Nystrom):
+            chosen = Landmarks(model.components_, model.component_indices_)
+        else:
+            chosen = Landmarks(model.landmarks_, model.landmark_indices_)
         return _Given(table, model.kernel_, chosen, model)
 
     def span(self, problem: Problem) -> tuple[Block, Array]:
@@ -188,11 +191,8 @@ class _Given:
         if landmarks.indices is not None and self.model is None:
             # Draws with replacement repeat rows, which add nothing to the span.
             points = points[np.unique(landmarks.indices, return_index=True)[1]]
-        if is_given(kernel):
-            gram = given_matrix(rows, np.ravel(points))
-        else:
-            gram = landmark_matrix(kernel, points, rows.workers)
-        directions = getattr(self.model, "components_", None)
+        gram = compute_gram(kernel, points, rows.workers, rows)
+        directions = getattr(self.model, "_root", None)
         if directions is None:
             rank = getattr(self.model, "rank_", None)
             return points, pseudo_inverse(gram, rank=rank).root()
@@ -206,8 +206,7 @@ def _preserved(given: _Given, problem: Problem, eps: float, max_exact: int) -> f
     limit = check_integer("max_exact", max_exact, low=0)
     rows, kernel = problem.rows, problem.kernel
     points, root = given.span(problem)
-    space = LandmarkSpace(kernel, points, rows.dtype, rows.workers)
-    features = _FeatureRows(rows, space, root).all(rows.dtype)
+    features = FeatureRows(rows, kernel, points, root, rows.dtype).compute(rows.dtype)
     matrix = WeightedKernel(rows, kernel)
     if len(rows) <= limit:
         norm = _dense_norm(matrix, features)

@@ -11,9 +11,8 @@ import numpy as np
 
 from sketchmeans.data.input import check_weights, checked_table
 from sketchmeans.data.rows import Rows, as_rows
-from sketchmeans.kernels import Kernel, as_kernel, is_given
+from sketchmeans.kernels import Kernel, as_kernel, resolve_kernel
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks import check_given_matrix
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator
 from sketchmeans.theory.definite import check_definite
@@ -52,11 +51,7 @@ def opened(
     chosen = as_kernel(kernel, gamma=gamma, kernel_params=kernel_params)
     with Workers(n_jobs) as workers:
         rows = as_rows(table, workers, check_weights(sample_weight, table.shape[0]))
-        if is_given(chosen):
-            check_given_matrix(rows)
-        else:
-            rows.survey()  # finds every value that is not finite
-        resolved = chosen.resolved(rows, kernel_rng)
+        resolved = resolve_kernel(chosen, rows, kernel_rng)
         check_definite(resolved, rows, kernel_rng.spawn(1)[0])
         rows.dtype = np.dtype(np.float64)
         yield Problem(rows, resolved, rng)

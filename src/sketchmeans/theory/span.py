@@ -21,11 +21,10 @@ import numpy as np
 from scipy import stats
 
 from sketchmeans.data.rows import Rows, block_height, spans
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.data.sampling import draw
 from sketchmeans.kernels import Kernel
-from sketchmeans.landmarks.base import successive_draws
+from sketchmeans.landmarks.base import draw_distinct_rows
 from sketchmeans.landmarks.dictionary import WeightedKernel
-from sketchmeans.landmarks.draws import draw
 from sketchmeans.landmarks.scores import recursive_ridge_leverage_scores
 from sketchmeans.numerics.linalg import (
     Array,
@@ -33,7 +32,7 @@ from sketchmeans.numerics.linalg import (
     pseudo_inverse,
     relative_cut,
 )
-from sketchmeans.nystrom.transformer import _FeatureRows
+from sketchmeans.nystrom.transformer import FeatureRows
 
 #: Columns of the residual are drawn in so many independent batches ...
 _BATCHES = 16
@@ -119,7 +118,9 @@ class LandmarkSpan:
     @property
     def rounding(self) -> Array:
         """What rounding may do to each score: a share of ``A_ii/γ``."""
-        return np.asarray(_FEATURE_ROUNDING * self.matrix.mass / self.ridge)
+        return np.asarray(
+            _FEATURE_ROUNDING * self.matrix.weighted_diagonal / self.ridge
+        )
 
     @property
     def effective_dimension(self) -> float:
@@ -155,8 +156,7 @@ class LandmarkSpan:
         """
         rows, kernel = self.matrix.rows, self.matrix.kernel
         points = kernel.points(rows, self.indices)
-        space = LandmarkSpace(kernel, points, rows.dtype, rows.workers)
-        features = _FeatureRows(rows, space, self.root)
+        features = FeatureRows(rows, kernel, points, self.root, rows.dtype)
         columns = kernel.against(kernel.points(rows, numbers), rows.dtype, rows.workers)
         roots = np.sqrt(self.matrix.weights)
         own = features.take(numbers) * roots[numbers, None]
@@ -238,5 +238,5 @@ def _choose(
     size = max(n_landmarks // 2, 1)
     found = recursive_ridge_leverage_scores(rows, kernel, size, rng, ridge=ridge)
     return np.sort(
-        successive_draws(rows, min(n_landmarks, len(rows)), rng, found.scores)
+        draw_distinct_rows(rows, min(n_landmarks, len(rows)), rng, found.scores)
     )

@@ -1,4 +1,4 @@
-"""Landmarks by leverage scores."""
+"""Landmarks drawn at random: uniformly, or in proportion to a score of each row."""
 
 from __future__ import annotations
 
@@ -9,44 +9,163 @@ from math import ceil, log
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sketchmeans.data.rows import Rows
+from sketchmeans.data.rows import Block, Rows, block_height, filled
+from sketchmeans.data.sampling import row_weights, sample_rows
 from sketchmeans.kernels import Kernel
-from sketchmeans.landmarks.base import Landmarks, draw_landmarks, successive_draws
+from sketchmeans.landmarks.base import Landmarks, draw_distinct_rows, draw_landmarks
 from sketchmeans.landmarks.dictionary import WeightedKernel
 from sketchmeans.landmarks.scores import (
     SMALL_DICTIONARY,
-    LeverageScores,
     bottom_up_ridge_leverage_scores,
     exact_ridge_leverage_scores,
     recursive_ridge_leverage_scores,
     sketched_leverage_scores,
 )
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer, check_number, check_option
 
 
-class _ByLeverage(BaseEstimator):
-    """Rows drawn with probability proportional to a leverage score."""
+class ScoreSelector(BaseEstimator):
+    """Base of the selectors that draw rows in proportion to a score."""
 
     replace: bool
+
+    #: Whether the scores are leverage scores, whose sum is an effective dimension.
+    _by_leverage = False
 
     @abstractmethod
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
-    ) -> LeverageScores:
-        """Return the scores."""
+    ) -> Array | None:
+        """Return the scores of all rows; None stands for their weights."""
 
     def select(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Landmarks:
-        """Return the landmarks, with the scores and the effective dimension."""
-        found = self._scores(rows, kernel, n_landmarks, rng)
-        landmarks = draw_landmarks(
-            rows, kernel, n_landmarks, rng, scores=found.scores, replace=self.replace
+        """Return the landmarks, with the scores where there are any."""
+        scores = self._scores(rows, kernel, n_landmarks, rng)
+        found = draw_landmarks(
+            rows, kernel, n_landmarks, rng, scores=scores, replace=self.replace
         )
-        return replace(landmarks, effective_dimension=found.effective_dimension)
+        if scores is None or not self._by_leverage:
+            return found
+        return replace(found, effective_dimension=float(scores.sum()))
 
 
-class Leverage(_ByLeverage):
+class Uniform(ScoreSelector):
+    """Rows drawn at random, with probability proportional to their weight.
+
+    Costs O(m) for unweighted rows and O(n log n) for weighted ones.
+
+    Parameters
+    ----------
+    replace : bool, default=False
+        Without replacement, successive draws skip rows whose values are landmarks
+        already, so repeated rows and weights give the same law.  With replacement
+        a row may be drawn again, as in the theory (CR18 Lemma 1).
+    """
+
+    def __init__(self, replace: bool = False) -> None:
+        self.replace = replace
+
+    def _scores(self, *_: object) -> None:
+        return None
+
+
+class Diagonal(ScoreSelector):
+    """Rows drawn with probability proportional to ``w_i k(x_i, x_i)``.
+
+    Drineas & Mahoney draw in proportion to ``k(x_i, x_i)²``, where the error bound is
+    additive; the first power is each row's share of the trace (OG17 §4.1).  For
+    kernels of constant diagonal, such as rbf, the draws are uniform.  Costs O(n·d).
+
+    Parameters
+    ----------
+    replace : bool, default=False
+        With replacement a row may be drawn again, and `Landmarks.weights` are set.
+
+    References
+    ----------
+    Drineas & Mahoney, "On the Nyström method for approximating a Gram matrix for
+    improved kernel-based learning", JMLR 2005.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.landmarks import select_landmarks
+    >>> X = np.array([[1.0], [0.0], [0.0], [0.0]])
+    >>> select_landmarks(X, 1, "diagonal", kernel="linear", random_state=0).indices
+    array([0])
+    """
+
+    def __init__(self, replace: bool = False) -> None:
+        self.replace = replace
+
+    def _scores(self, rows: Rows, kernel: Kernel, *_: object) -> Array:
+        return WeightedKernel(rows, kernel).weighted_diagonal
+
+
+class ColumnNorm(ScoreSelector):
+    """Rows drawn with probability proportional to the squared norm of their column.
+
+    The weighted kernel matrix ``D^½ K D^½`` has the squared column norms
+    ``w_i Σ_j w_j k(x_i, x_j)²``.  Costs n·min(n, max_columns)·d and memory for one
+    block of rows: with more than `max_columns` rows the sum over j is taken over so
+    many rows drawn uniformly (by weight), an unbiased estimate up to a factor.
+
+    Parameters
+    ----------
+    max_columns : int, default=2000
+        Most rows over which the norms are summed.
+    replace : bool, default=False
+        With replacement a row may be drawn again, and `Landmarks.weights` are set.
+
+    References
+    ----------
+    Drineas, Kannan & Mahoney, "Fast Monte Carlo algorithms for matrices II",
+    SIAM J. Comput. 2006.  OG17 §4.1.
+    """
+
+    def __init__(self, max_columns: int = 2000, replace: bool = False) -> None:
+        self.max_columns = max_columns
+        self.replace = replace
+
+    def _scores(
+        self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
+    ) -> Array:
+        size = check_integer("max_columns", self.max_columns)
+        columns, weights = np.arange(len(rows)), row_weights(rows)
+        if len(rows) > size:
+            columns = np.sort(sample_rows(rows, size, rng))
+            weights = np.full(size, rows.total_weight / size)
+        norms = squared_column_norms(rows, kernel, columns, weights)
+        return row_weights(rows) * norms
+
+
+def squared_column_norms(
+    rows: Rows, kernel: Kernel, columns: Array, weights: Array
+) -> Array:
+    """Return ``Σ_j weights_j k(x_i, x_j)²`` for all rows i, over the rows `columns`."""
+    diagonal = np.maximum(kernel.row_diagonal(rows), 0.0)
+    # |k(x, z)|² <= k(x, x) k(z, z): scaled by the largest, no square overflows.
+    scale = float(diagonal.max()) or 1.0
+    values_of = kernel.against(kernel.points(rows, columns), rows.dtype, rows.workers)
+    shares = (weights / weights.sum()).astype(rows.dtype)
+    kind, buffer = rows.dtype, rows.workers.buffer
+
+    def norms_of(block: Block) -> Array:
+        out = buffer("columns", (block.shape[0], len(columns)), kind)
+        values = values_of(block, out)
+        values /= kind.type(scale)
+        np.square(values, out=values)
+        return values @ shares
+
+    height = block_height(rows.n_features, len(columns))
+    norms = filled(rows.map(norms_of, height), (len(rows),))
+    return norms * (scale**2 * float(weights.sum()))
+
+
+class Leverage(ScoreSelector):
     """Rows drawn by approximate leverage scores (OG17 §4.1).
 
     The scores are those of the top eigenvectors of the Nyström approximation from a
@@ -73,6 +192,8 @@ class Leverage(_ByLeverage):
     samples as landmarks", ICML 2017.
     """
 
+    _by_leverage = True
+
     def __init__(
         self,
         sketch: str = "uniform",
@@ -87,16 +208,18 @@ class Leverage(_ByLeverage):
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
-    ) -> LeverageScores:
+    ) -> Array:
         check_option("sketch", self.sketch, ("uniform", "diagonal"))
-        size = _size("sketch_size", self.sketch_size, n_landmarks)
+        size = min(_size("sketch_size", self.sketch_size, n_landmarks), len(rows))
         rank = _size("rank", self.rank, ceil(n_landmarks / 2))
-        by = WeightedKernel(rows, kernel).mass if self.sketch == "diagonal" else None
-        sketch = np.sort(successive_draws(rows, min(size, len(rows)), rng, by))
-        return sketched_leverage_scores(rows, kernel, sketch, rank)
+        chances = None
+        if self.sketch == "diagonal":
+            chances = WeightedKernel(rows, kernel).weighted_diagonal
+        sketch = np.sort(draw_distinct_rows(rows, size, rng, chances))
+        return sketched_leverage_scores(rows, kernel, sketch, rank).scores
 
 
-class RidgeLeverage(_ByLeverage):
+class RidgeLeverage(ScoreSelector):
     """Rows drawn by ridge leverage scores (CR18 §6).
 
     Row i has the score ``l_i(γ) = [K (K + γI)⁻¹]_ii``, and d_eff(γ) is their sum.  With
@@ -133,6 +256,8 @@ class RidgeLeverage(_ByLeverage):
     (99, 3.03)
     """
 
+    _by_leverage = True
+
     def __init__(
         self,
         ridge: float | None = None,
@@ -147,19 +272,15 @@ class RidgeLeverage(_ByLeverage):
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
-    ) -> LeverageScores:
+    ) -> Array:
         size = _dictionary_size(self.sketch_size, n_landmarks)
-        ridge, dimension = _ridge_rule(self.ridge, rows, n_landmarks)
+        rule = _ridge_rule(self.ridge, rows, n_landmarks)
         if len(rows) <= check_integer("max_exact", self.max_exact, low=0):
-            return exact_ridge_leverage_scores(
-                rows, kernel, ridge=ridge, effective_dimension=dimension
-            )
-        return recursive_ridge_leverage_scores(
-            rows, kernel, size, rng, ridge=ridge, effective_dimension=dimension
-        )
+            return exact_ridge_leverage_scores(rows, kernel, **rule).scores
+        return recursive_ridge_leverage_scores(rows, kernel, size, rng, **rule).scores
 
 
-class BottomUp(_ByLeverage):
+class BottomUp(ScoreSelector):
     """Rows drawn by ridge leverage scores from a falling path of ridges (BLESS).
 
     The same scores as `RidgeLeverage`, found bottom-up: dictionaries for ridges that
@@ -186,6 +307,8 @@ class BottomUp(_ByLeverage):
     optimal learning", NeurIPS 2018.
     """
 
+    _by_leverage = True
+
     def __init__(
         self,
         ridge: float | None = None,
@@ -200,18 +323,13 @@ class BottomUp(_ByLeverage):
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
-    ) -> LeverageScores:
+    ) -> Array:
         size = _dictionary_size(self.sketch_size, n_landmarks)
-        ridge, dimension = _ridge_rule(self.ridge, rows, n_landmarks)
+        rule = _ridge_rule(self.ridge, rows, n_landmarks)
+        oversampling = check_number("oversampling", self.oversampling, low=1.0)
         return bottom_up_ridge_leverage_scores(
-            rows,
-            kernel,
-            size,
-            rng,
-            ridge=ridge,
-            effective_dimension=dimension,
-            oversampling=check_number("oversampling", self.oversampling, low=1.0),
-        )
+            rows, kernel, size, rng, oversampling=oversampling, **rule
+        ).scores
 
 
 def _size(name: str, value: int | None, default: int) -> int:
@@ -223,11 +341,9 @@ def _dictionary_size(sketch_size: int | None, n_landmarks: int) -> int:
     return _size("sketch_size", sketch_size, default)
 
 
-def _ridge_rule(
-    ridge: float | None, rows: Rows, n_landmarks: int
-) -> tuple[float | None, float | None]:
+def _ridge_rule(ridge: float | None, rows: Rows, n_landmarks: int) -> dict[str, float]:
     """Return the ridge, or else the effective dimension that sets it."""
-    if ridge is not None:
-        # As the weights are: the ridge of three times the rows is three times as large.
-        return check_number("ridge", ridge) / rows.weight_unit, None
-    return None, n_landmarks / (1.0 + log(n_landmarks))
+    if ridge is None:
+        return {"effective_dimension": n_landmarks / (1.0 + log(n_landmarks))}
+    # As the weights are: the ridge of three times the rows is three times as large.
+    return {"ridge": check_number("ridge", ridge) / rows.weight_unit}
