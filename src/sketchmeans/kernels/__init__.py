@@ -6,10 +6,13 @@ once for many blocks of rows, and ``diagonal(X)``, which never forms a matrix.
 
 from __future__ import annotations
 
-from sketchmeans.kernels.arrays import squared_norms, toarray
+from sketchmeans.kernels.arrays import (
+    squared_distances_among,
+    squared_norms,
+    toarray,
+)
 from sketchmeans.kernels.base import Kernel, KernelColumns, is_proven
 from sketchmeans.kernels.distances import RBF, FromDistances, Laplacian
-from sketchmeans.kernels.gram import check_kernel_matrix, compute_gram
 from sketchmeans.kernels.names import (
     KERNELS,
     as_kernel,
@@ -19,9 +22,14 @@ from sketchmeans.kernels.names import (
     typical_exponent,
     warn_if_indefinite,
 )
-from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
+from sketchmeans.kernels.pairwise import (
+    Chi2,
+    Pairwise,
+    Precomputed,
+    check_kernel_matrix,
+    compute_gram,
+)
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
-from sketchmeans.kernels.squared import squared_distances_among
 
 __all__ = [
     "KERNELS",

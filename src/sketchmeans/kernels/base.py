@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator, clone
 
 from sketchmeans.data.rows import Block, Rows, block_height, filled, float_type
 from sketchmeans.data.sampling import first_rows
-from sketchmeans.kernels.arrays import write
+from sketchmeans.kernels.arrays import (
+    SquaredDistances,
+    write,
+)
 from sketchmeans.kernels.bandwidth import resolve_gamma
-from sketchmeans.kernels.squared import SquaredDistances
 from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE, Array, clip_zero_distances
 from sketchmeans.numerics.parallel import Workers
 

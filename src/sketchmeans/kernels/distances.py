@@ -15,15 +15,16 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sketchmeans.data.rows import Block, Rows
 from sketchmeans.kernels.arrays import (
     Products,
+    SquaredDistances,
     by_rows,
     scratch,
+    squared_distances_among,
     squared_norms,
     toarray,
     write,
 )
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.kernels.base import Kernel, KernelColumns, map_columns
-from sketchmeans.kernels.squared import SquaredDistances, squared_distances_among
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 

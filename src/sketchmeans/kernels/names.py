@@ -14,8 +14,12 @@ from sketchmeans.data.rows import Rows
 from sketchmeans.kernels.bandwidth import Gamma, nearby_distance, typical_distance
 from sketchmeans.kernels.base import Kernel
 from sketchmeans.kernels.distances import RBF, Laplacian
-from sketchmeans.kernels.gram import check_kernel_matrix
-from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
+from sketchmeans.kernels.pairwise import (
+    Chi2,
+    Pairwise,
+    Precomputed,
+    check_kernel_matrix,
+)
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
 from sketchmeans.numerics.parameters import check_number, warn_user
 

@@ -10,10 +10,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from sketchmeans.data.rows import Block, Rows
-from sketchmeans.kernels.arrays import Products, squared_norms, write
+from sketchmeans.kernels.arrays import (
+    Products,
+    squared_distances_among,
+    squared_norms,
+    write,
+)
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.kernels.base import Kernel, KernelColumns
-from sketchmeans.kernels.squared import squared_distances_among
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 

@@ -7,7 +7,6 @@ from sketchmeans.landmarks.base import (
     LandmarkSelector,
     draw_distinct_rows,
 )
-from sketchmeans.landmarks.centroids import Centroids
 from sketchmeans.landmarks.choice import (
     SELECTORS,
     as_selector,
@@ -18,7 +17,7 @@ from sketchmeans.landmarks.choice import (
 )
 from sketchmeans.landmarks.dpp import KDPP
 from sketchmeans.landmarks.growth import LandmarkPath, choose_n_landmarks
-from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
+from sketchmeans.landmarks.kmeanspp import Centroids, KernelKMeansPlusPlus
 from sketchmeans.landmarks.pivots import Cholesky, Greedy, RandomCholesky
 from sketchmeans.landmarks.sampling import (
     BottomUp,

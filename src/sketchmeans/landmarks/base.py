@@ -87,11 +87,10 @@ def draw_distinct_rows(
 ) -> Array:
     """Return `size` rows of distinct values, or all distinct values.
 
-    Each draw is in proportion to the scores (to the weights, if there are none) among
-    the rows whose values were not drawn before, so a row of weight 3 and three equal
-    rows have the same law.  Rows of score zero come last, in proportion to their
-    weight; rows of weight zero never.  O(size) for unweighted rows without scores, else
-    O(n log n).
+    Each draw is in proportion to the scores (or weights) among the rows whose values
+    were not drawn before, so a row of weight 3 and three equal rows have the same law.
+    Rows of score zero come last, by weight; rows of weight zero never.  O(size) for
+    unweighted rows without scores, else O(n log n).
     """
     if scores is None and rows.weights is None:
         return _draw_uniformly(rows, size, rng)

@@ -21,10 +21,9 @@ from sketchmeans.kernels import (
 )
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.base import Landmarks, LandmarkSelector, draw_distinct_rows
-from sketchmeans.landmarks.centroids import Centroids
 from sketchmeans.landmarks.dpp import KDPP
 from sketchmeans.landmarks.growth import LandmarkPath, choose_n_landmarks
-from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
+from sketchmeans.landmarks.kmeanspp import Centroids, KernelKMeansPlusPlus
 from sketchmeans.landmarks.pivots import Cholesky, Greedy, RandomCholesky
 from sketchmeans.landmarks.sampling import (
     BottomUp,
@@ -105,21 +104,12 @@ def choose_landmarks(
     rngs: tuple[np.random.Generator, np.random.Generator],
     budget: int,
 ) -> tuple[Landmarks, LandmarkPath | None]:
-    """Return an estimator's landmarks, and how their number was found.
+    """Return an estimator's landmarks, given or chosen, and how their number was found.
 
-    Parameters
-    ----------
-    landmarks : str, LandmarkSelector or array
-        How to choose them, or the landmarks themselves.
-    n_landmarks : int or "auto"
-        "auto" is found by `choose_n_landmarks`.  More landmarks than features span no
-        more for kernels whose features are as wide a table as the rows: there, it is
-        2·n_features, or 10·n_clusters.
-    rows, kernel, n_clusters
-    rngs : pair of Generator
-        For the landmarks, and for their number.
-    budget : int
-        Bytes.
+    ``n_landmarks="auto"`` is found by `choose_n_landmarks`, in `budget` bytes.  For
+    kernels whose features are as wide a table as the rows more landmarks than features
+    span no more: there, it is 2·n_features, or 10·n_clusters.  The generators are for
+    the landmarks, and for their number.
     """
     rng, size_rng = rngs
     if not is_selector(landmarks):

@@ -36,15 +36,9 @@ class Dictionary:
 class WeightedKernel:
     """``D^½ K D^½``, of which only blocks of columns are ever formed.
 
-    Attributes
-    ----------
-    weights, diagonal : ndarray of shape (n,)
-        ``w_i`` and ``k(x_i, x_i)``; only an indefinite kernel has negative entries,
-        which are set to zero.
-    weighted_diagonal : ndarray of shape (n,)
-        Their product; its sum is the `trace`.
-    support : ndarray of shape (n',)
-        Numbers of the rows where it is not zero.
+    Its `weighted_diagonal` is the product of the `weights` and the `diagonal` of K, its
+    sum the `trace`, and its `support` the rows where it is not zero.  Negative entries,
+    which only an indefinite kernel has, are set to zero.
     """
 
     def __init__(self, rows: Rows, kernel: Kernel) -> None:

@@ -43,19 +43,15 @@ class KDPP(BaseEstimator):
     a row have determinant 0, so a row is in S at most once, and each of its w copies
     can be the one.
 
-    A step proposes a row j, drawn by weight; nothing happens if it is in S already,
-    as itself or as a row of the same value.  It takes the place of member i with a
-    probability that depends on the determinant ratio, for ``M = k(S, S)⁻¹``,
-    ``b = k(S, x_j)`` and ``v = M b``,
+    A step proposes a row j, drawn by weight, unless a row of its value is in S already.
+    It takes the place of member i with a probability that depends on the determinant
+    ratio, for ``M = k(S, S)⁻¹``, ``b = k(S, x_j)`` and ``v = M b``,
 
         det k(S−i+j, S−i+j) / det k(S, S) = M_ii (k_jj − bᵀv) + v_i² .
 
-    The weights are in the proposals and cancel elsewhere.  Both `exchange` rules are
-    in balance with the law above, so weighted rows and repeated rows give chains of
-    the same law, step by step.
-
-    A step costs m·d + 4m², and a swap 6m² more, whatever n is; the start costs what
-    its selector does.
+    Both `exchange` rules are in balance with the law above, so weighted rows and
+    repeated rows give chains of the same law, step by step.  A step costs m·d + 4m²,
+    and a swap 6m² more, whatever n is; the start costs what its selector does.
 
     Parameters
     ----------
@@ -67,22 +63,18 @@ class KDPP(BaseEstimator):
     exchange : {"determinant", "uniform"}, default="determinant"
         Who makes place for row j.  "uniform" asks one member i at random and swaps with
         probability min(1, ratio), as in Li et al. and OG17.  "determinant" draws who
-        leaves S + j, one of the members or j itself, in proportion to the determinant
-        of those who stay: the same work a step, and many more swaps.
+        leaves S + j in proportion to the determinant of those who stay: the same work
+        per step, and many more swaps.
 
     Notes
     -----
-    A root of ``M`` is kept by rank-one updates and computed afresh every 300 swaps, or
-    when it is seen to be off by more than 1e-6.  About 1.5e-8 times the mean of
-    ``k(x, x)`` is added to the diagonal of ``k(S, S)``: it means nothing to sets of
-    clear determinant, and a chain that starts at rows which are dependent up to
-    rounding finds its way out.
+    About 1.5e-8 times the mean of ``k(x, x)`` is added to the diagonal of ``k(S, S)``,
+    so that a chain finds its way out of rows which are dependent up to rounding.
 
     References
     ----------
     Li, Jegelka & Sra, "Fast DPP sampling for Nyström with application to kernel
-    methods", ICML 2016.  OG17: Oglic & Gärtner, "Nyström method with kernel k-means++
-    samples as landmarks", ICML 2017.
+    methods", ICML 2016.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Landmarks by D² sampling in feature space: kernel k-means++."""
+"""Landmarks by k-means: D² sampling in feature space, and centroids in input space."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from sketchmeans.data.rows import Block, Rows, block_height
 from sketchmeans.data.sampling import draw, row_weights
 from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.progress import Progress
+from sketchmeans.engine.progressive import Schedule, final, heats
+from sketchmeans.engine.seeding import KMeansPlusPlus
 from sketchmeans.engine.spaces import InputSpace
-from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.kernels import Kernel, is_given, squared_distances_among
 from sketchmeans.landmarks.base import (
     Landmarks,
     centroid_landmarks,
     kernel_between,
     landmarks_at,
     value_type,
+    warn_if_fewer,
 )
 from sketchmeans.numerics.linalg import Array, check_no_overflow, clip_zero_distances
 from sketchmeans.numerics.parameters import check_flag, check_integer, check_number
@@ -34,11 +39,9 @@ class KernelKMeansPlusPlus(BaseEstimator):
     is at most 8(ln m + 2) times that of the best m centroids (OG17 Thm 3), and it
     bounds the error of the Nyström approximation: ``‖K − K̃‖_F ≤ ‖K − K̃‖₁ ≤ φ(Z)``.
 
-    The draws come in batches with the law of one draw after the other.  A batch is
-    drawn from the distances as they were at its start; each draw in turn is kept
-    with the probability by which its own distance has shrunk since.  So all n rows
-    take part, and the whole costs about as much as ``k(X, Z)``: n·m·d, in memory of
-    one block and a few numbers a row.
+    The draws come in batches with the law of one draw after the other: each is kept
+    with the probability by which its distance has shrunk since the batch was drawn.
+    Costs about as much as ``k(X, Z)``, n·m·d, and memory of a few numbers per row.
 
     Parameters
     ----------
@@ -46,9 +49,9 @@ class KernelKMeansPlusPlus(BaseEstimator):
         Independent samples, of which the one with the lowest potential is kept: a
         single one is at times no better than uniform landmarks.
     refine : bool, default=False
-        Move the landmarks by Lloyd steps in input space for as long as the kernel
-        potential drops (OG17 §3 and App. B).  The landmarks are then no rows of the
-        data.  Not for precomputed kernels.  A step costs about 2·n·m·d.
+        Move the landmarks by Lloyd steps in input space while the kernel potential
+        drops (OG17 §3 and App. B), 2·n·m·d each.  The landmarks are then not rows.  Not
+        for precomputed kernels.
     max_iter : int, default=20
         Most Lloyd steps.
     tol : float, default=1e-3
@@ -228,3 +231,78 @@ def refine_landmarks(
         if before - after <= tol * before:
             break
     return landmarks
+
+
+class Centroids(CallbackSupportMixin, BaseEstimator):
+    """Centroids of k-means in the input space: Lloyd from k-means++.
+
+    For smooth kernels of the distance, such as rbf, the error of the Nyström
+    approximation is bounded by the cost ``Σ_i w_i min_z ‖x_i − z‖²`` of the centroids
+    (Zhang, Tsang & Kwok 2008), and they are among the best landmarks in practice
+    (OG17 §4.3).  The landmarks are not rows of the data.  Not for precomputed kernels.
+
+    Costs n·m·d for the seeds and for each pass, and memory of a few numbers per row;
+    where n is large compared to m, both start on subsamples.
+
+    Parameters
+    ----------
+    n_init : int, default=1
+        Restarts, of which the one with the lowest cost in input space is kept.
+    max_iter : int, default=20
+        Most iterations in each stage.  Landmarks need no converged clustering: the last
+        iterations move them little.
+    tol : float, default=1e-3
+        Relative drop of the cost over an iteration at which Lloyd's algorithm stops.
+
+    References
+    ----------
+    Zhang, Tsang & Kwok, "Improved Nyström low-rank approximation and error analysis",
+    ICML 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import NystromKMeans
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> model = NystromKMeans(3, n_landmarks=20, landmarks=Centroids()).fit(X)
+    >>> model.landmarks_.shape, model.landmark_indices_
+    ((20, 2), None)
+    """
+
+    def __init__(self, n_init: int = 1, max_iter: int = 20, tol: float = 1e-3) -> None:
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @with_callbacks
+    def select(
+        self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
+    ) -> Landmarks:
+        """Return the landmarks."""
+        if is_given(kernel):
+            raise ValueError(
+                "landmarks='kmeans' should be another selector with "
+                "kernel='precomputed': there is no input space for centroids."
+            )
+        n_init = check_integer("n_init", self.n_init)
+        max_iter = check_integer("max_iter", self.max_iter)
+        schedule = Schedule(n_init, max_iter, check_number("tol", self.tol), budget=0)
+        space, progress = InputSpace.of(rows, n_landmarks), Progress(self)
+        engine, start = heats(
+            rows,
+            space,
+            squared_distances_among,
+            KMeansPlusPlus(),
+            n_landmarks,
+            schedule,
+            rng,
+            progress,
+        )
+        best = final(engine, start, schedule, progress)[0]
+        progress.finish()
+        # Where values repeat, more clusters than values leave some without rows.
+        filled = best.counts > 0.0
+        centers = space.centers(best.centers.coefficients[0, filled])
+        landmarks = centroid_landmarks(rows, centers)
+        warn_if_fewer(len(landmarks), n_landmarks)
+        return landmarks

@@ -2,10 +2,9 @@
 
 With pivots S the factor ``F`` (n × |S|) has ``F Fᵀ = K̃``, the Nyström approximation,
 and ``d = diag(K − K̃)`` is each row's squared distance to the span of the landmarks in
-feature space.  The selectors differ in how ``d`` leads to the next pivots.
-
-A column of ``F`` needs all the columns before it, so the factor is held: n·m numbers.
-Where n is large the pivots are therefore those of a subsample (`subsample`).
+feature space.  The selectors differ in how ``d`` leads to the next pivots, and end
+early, with a warning, where every residual is rounding.  A column of ``F`` needs all
+before it, so n·m numbers are stored; where n is large, of a subsample only.
 """
 
 from __future__ import annotations
@@ -44,9 +43,8 @@ def subsample(
 ) -> tuple[Rows, Array]:
     """Return at most `size` random rows as a source of their own, and their numbers.
 
-    Weighted rows are drawn in proportion to their weight; how often a row was drawn
-    is its weight in the subsample.  A precomputed kernel knows its rows by their
-    place in the matrix, so it is never subsampled.
+    How often a weighted row was drawn is its weight in the subsample.  A precomputed
+    kernel knows its rows by their place in the matrix: it is never subsampled.
     """
     if size is None or len(rows) <= size or is_given(kernel):
         return rows, np.arange(len(rows))
@@ -141,7 +139,7 @@ class PartialCholesky:
 
 
 class PivotSelector(BaseEstimator):
-    """What the selectors by pivots share: everything but the choice of a pivot."""
+    """Base of the selectors by pivots; a subclass chooses the next ones."""
 
     subsample: int | str | None
 
@@ -193,20 +191,15 @@ class Cholesky(PivotSelector):
 
     Each pivot is the row with the largest ``d_i = (K − K̃)_ii``, the residual diagonal
     of the incomplete Cholesky factorisation (Fine & Scheinberg 2001; Bach & Jordan
-    2005).  Copies of a row are no farther away than the row, so weights do not matter,
-    but for rows of weight zero, which play no part.  Where the spectrum decays slowly
-    the farthest rows are outliers, and uniform landmarks are better.  It ends early,
-    with a warning, where every residual is rounding.  Nothing is random but the
-    subsample.
-
-    Costs s·m·(d + m) in time and s·m numbers in memory for the s rows that take part.
+    2005), whatever its weight.  Where the spectrum decays slowly the farthest rows are
+    outliers, and uniform landmarks are better.  Nothing is random but the subsample.
+    Costs s·m·(d + m), and s·m numbers in memory, for the s rows that take part.
 
     Parameters
     ----------
     subsample : int, "auto" or None, default="auto"
-        Rows that take part, drawn uniformly, or by weight; None is all of them.
-        "auto" is as many as have a factor of 64 MB, but at least 8 m.  A precomputed
-        kernel is never subsampled.
+        Rows that take part, drawn by weight; None is all.  "auto" is as many as have a
+        factor of 64 MB, at least 8 m.  A precomputed kernel is never subsampled.
 
     References
     ----------
@@ -232,22 +225,18 @@ class RandomCholesky(PivotSelector):
     Each pivot is drawn with probability proportional to its weight times
     ``d_i = (K − K̃)_ii`` (Chen, Epperly, Tropp & Webber 2025).  The expected trace of
     ``K − K̃`` is within 1 + ε of the best rank-r one after about
-    ``r/ε + r log(1/(εη))`` pivots, η the relative error of that best one.  It ends
-    early, with a warning, where every residual is rounding.
-
-    Costs s·m·(d + m) in time and s·m numbers in memory for the s rows that take part.
+    ``r/ε + r log(1/(εη))`` pivots, η the relative error of that best one.  Costs
+    s·m·(d + m), and s·m numbers in memory, for the s rows that take part.
 
     Parameters
     ----------
     accelerated : bool, default=True
-        Draw pivots in batches, and keep each draw in turn with the probability by
-        which its residual has shrunk since the batch was drawn (Epperly, Tropp &
-        Webber 2024).  The law is that of one draw after the other, and almost all
-        work is matrix products.
+        Draw pivots in batches, and keep each draw with the probability by which its
+        residual has shrunk since (Epperly, Tropp & Webber 2024): the same law, and
+        almost all work is matrix products.
     subsample : int, "auto" or None, default="auto"
-        Rows that take part, drawn uniformly, or by weight; None is all of them.
-        "auto" is as many as have a factor of 64 MB, but at least 8 m.  A precomputed
-        kernel is never subsampled.
+        Rows that take part, drawn by weight; None is all.  "auto" is as many as have a
+        factor of 64 MB, at least 8 m.  A precomputed kernel is never subsampled.
 
     References
     ----------
@@ -291,21 +280,17 @@ class Greedy(PivotSelector):
 
     For each pivot some rows are drawn at random, by weight, and the one that lowers
     the trace of ``K − K̃`` most is taken: row j lowers it by
-    ``Σ_i w_i (K − K̃)_ij² / d_j`` (Smola & Schölkopf 2000).  It ends early, with a
-    warning, where every residual is rounding.
-
-    Costs s·m·c·(d + m) in time for c candidates and the s rows that take part, and
-    s·m numbers in memory.
+    ``Σ_i w_i (K − K̃)_ij² / d_j`` (Smola & Schölkopf 2000).  Costs s·m·c·(d + m) for c
+    candidates and the s rows that take part, and s·m numbers in memory.
 
     Parameters
     ----------
     n_candidates : int, default=59
         The best of 59 is among the best 5% of all rows with probability 95%.
     subsample : int, "auto" or None, default="auto"
-        Rows that take part, drawn uniformly, or by weight; None is all of them.
-        "auto" is as many as have a factor of 16 MB, but at least 8 m: candidates
-        are compared by means over rows, for which fewer rows are enough.  A
-        precomputed kernel is never subsampled.
+        Rows that take part, drawn by weight; None is all.  "auto" is as many as have a
+        factor of 16 MB, at least 8 m: candidates are compared by means over rows, for
+        which fewer are enough.  A precomputed kernel is never subsampled.
 
     References
     ----------

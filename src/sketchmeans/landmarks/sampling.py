@@ -33,6 +33,9 @@ class ScoreSelector(BaseEstimator):
     #: Whether the scores are leverage scores, whose sum is an effective dimension.
     _by_leverage = False
 
+    def __init__(self, replace: bool = False) -> None:
+        self.replace = replace
+
     @abstractmethod
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
@@ -65,9 +68,6 @@ class Uniform(ScoreSelector):
         a row may be drawn again, as in the theory (CR18 Lemma 1).
     """
 
-    def __init__(self, replace: bool = False) -> None:
-        self.replace = replace
-
     def _scores(self, *_: object) -> None:
         return None
 
@@ -75,9 +75,8 @@ class Uniform(ScoreSelector):
 class Diagonal(ScoreSelector):
     """Rows drawn with probability proportional to ``w_i k(x_i, x_i)``.
 
-    Drineas & Mahoney draw in proportion to ``k(x_i, x_i)²``, where the error bound is
-    additive; the first power is each row's share of the trace (OG17 §4.1).  For
-    kernels of constant diagonal, such as rbf, the draws are uniform.  Costs O(n·d).
+    Each row's share of the trace (OG17 §4.1); Drineas & Mahoney draw in proportion to
+    ``k(x_i, x_i)²``.  Uniform for kernels of constant diagonal, as rbf.  Costs O(n·d).
 
     Parameters
     ----------
@@ -98,9 +97,6 @@ class Diagonal(ScoreSelector):
     array([0])
     """
 
-    def __init__(self, replace: bool = False) -> None:
-        self.replace = replace
-
     def _scores(self, rows: Rows, kernel: Kernel, *_: object) -> Array:
         return WeightedKernel(rows, kernel).weighted_diagonal
 
@@ -109,9 +105,8 @@ class ColumnNorm(ScoreSelector):
     """Rows drawn with probability proportional to the squared norm of their column.
 
     The weighted kernel matrix ``D^½ K D^½`` has the squared column norms
-    ``w_i Σ_j w_j k(x_i, x_j)²``.  Costs n·min(n, max_columns)·d and memory for one
-    block of rows: with more than `max_columns` rows the sum over j is taken over so
-    many rows drawn uniformly (by weight), an unbiased estimate up to a factor.
+    ``w_i Σ_j w_j k(x_i, x_j)²``.  Costs n·min(n, max_columns)·d: with more rows the sum
+    over j is taken over so many rows drawn by weight, an unbiased estimate.
 
     Parameters
     ----------
@@ -188,8 +183,7 @@ class Leverage(ScoreSelector):
     References
     ----------
     Gittens & Mahoney, "Revisiting the Nyström method for improved large-scale machine
-    learning", JMLR 2016.  OG17: Oglic & Gärtner, "Nyström method with kernel k-means++
-    samples as landmarks", ICML 2017.
+    learning", JMLR 2016.
     """
 
     _by_leverage = True
@@ -242,9 +236,7 @@ class RidgeLeverage(ScoreSelector):
 
     References
     ----------
-    Musco & Musco, "Recursive sampling for the Nyström method", NeurIPS 2017.  CR18:
-    Calandriello & Rosasco, "Statistical and computational trade-offs in kernel
-    k-means", NeurIPS 2018.
+    Musco & Musco, "Recursive sampling for the Nyström method", NeurIPS 2017.
 
     Examples
     --------
@@ -283,19 +275,16 @@ class RidgeLeverage(ScoreSelector):
 class BottomUp(ScoreSelector):
     """Rows drawn by ridge leverage scores from a falling path of ridges (BLESS).
 
-    The same scores as `RidgeLeverage`, found bottom-up: dictionaries for ridges that
-    fall fourfold, each drawn by the scores that the one before gives to a few
-    candidates.  Fast where the spectrum decays slowly, since candidates are then few;
-    at worst, log₄(tr(K)/γ) passes of n·s·(d + s).
+    The scores of `RidgeLeverage`, found bottom-up: dictionaries for ridges that fall
+    fourfold, each drawn by the scores that the one before gives to a few candidates.
+    Fast where the spectrum decays slowly; at worst, log₄(tr K/γ) passes of n·s·(d + s).
 
     Parameters
     ----------
     ridge : float or None, default=None
-        γ.  None is the γ with ``d_eff(γ) = m/(1 + ln m)`` for m landmarks: the
-        smallest, up to constants, that so many landmarks preserve.
+        γ.  None is the γ with ``d_eff(γ) = m/(1 + ln m)`` for m landmarks.
     sketch_size : int or None, default=None
-        Most rows s of a dictionary; None is half the number of landmarks, at least
-        100.
+        Most rows s of a dictionary; None is half the number of landmarks, or 100.
     oversampling : float, default=4
         Rows in a dictionary for each effective dimension.
     replace : bool, default=False

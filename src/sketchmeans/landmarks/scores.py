@@ -37,15 +37,10 @@ SMALL_DICTIONARY = 100
 
 @dataclass(frozen=True)
 class LeverageScores:
-    """Leverage scores of all rows.
+    """Leverage scores of all rows, and the γ that they are for: 0 for a fixed rank.
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n,)
-        A row of weight w has w times the score of a copy of it: the scores of equal
-        rows add up.
-    ridge : float
-        The γ that they are for; 0 for scores of a fixed rank.
+    A row of weight w has w times the score of a copy of it: the scores of equal rows
+    add up.
     """
 
     scores: Array
@@ -126,15 +121,11 @@ def bottom_up_ridge_leverage_scores(
     for one γ gives the scores for a quarter of it up to a factor of four, and from
     them the next dictionary, of about `oversampling` rows for each effective dimension
     and at most `size`.  No score exceeds ``w_i k(x_i, x_i)/γ``, so a step looks only at
-    candidates drawn in proportion to that: about ``oversampling·tr(K)/γ`` of the n
-    rows.  The path ends at the ridge, or where the effective dimension is that asked
-    for, and a last pass scores all rows.
+    candidates drawn in proportion to that: about ``oversampling·tr(K)/γ`` rows.  The
+    path ends at the ridge, or at the effective dimension asked for, and a last pass
+    scores all rows.  Each step costs c·s·(d + s) for c candidates and a dictionary of s
+    rows, the last pass n·s·(d + s), in memory of one block of rows and s².
 
-    Each step costs c·s·(d + s) for c candidates and a dictionary of s rows, the last
-    pass n·s·(d + s), in memory of one block of rows and s².
-
-    References
-    ----------
     Rudi, Calandriello, Carratino & Rosasco, "On fast leverage score sampling and
     optimal learning", NeurIPS 2018, Alg. 2 (BLESS-R), with each row's own bound
     ``w_i k(x_i, x_i)`` in place of the largest.
@@ -153,11 +144,9 @@ def bottom_up_ridge_leverage_scores(
         chances = np.minimum(1.0, enough * bounds)
         candidates = np.flatnonzero(rng.random(len(rows)) < chances)
         chances = chances[candidates]
-        scores = (
-            np.minimum(bounds[candidates], 1.0)
-            if dictionary is None
-            else Spectrum(matrix, dictionary).scores(gamma, candidates)
-        )
+        scores = np.minimum(bounds[candidates], 1.0)
+        if dictionary is not None:
+            scores = Spectrum(matrix, dictionary).scores(gamma, candidates)
         found = float((scores / chances).sum())
         wanted = max(ceil(oversampling * found), SMALL_DICTIONARY)
         dictionary = draw_dictionary(
@@ -173,13 +162,8 @@ def sketched_leverage_scores(
 
     With sketch rows J, ``K̃ = D^½ K_nJ K_JJ⁺ K_Jn D^½ = U Λ Uᵀ``, and row i has the
     score ``Σ_{l<=r} U_il²`` over the r largest eigenvalues, or all that are above
-    rounding.  Two passes: 3·n·s² for the eigenvectors, 2·n·s·r for the scores, each
-    with the n·s·d of the kernel values; in memory of a few blocks of rows and s².
-
-    References
-    ----------
-    Gittens & Mahoney, "Revisiting the Nyström method for improved large-scale machine
-    learning", JMLR 2016; OG17 §4.1.
+    rounding (Gittens & Mahoney, JMLR 2016; OG17 §4.1).  Two passes: 3·n·s² for the
+    eigenvectors, 2·n·s·r for the scores, each with the n·s·d of the kernel values.
     """
     matrix = WeightedKernel(rows, kernel)
     whitener = pseudo_inverse(matrix.gram(sketch), dtype=rows.dtype).root()

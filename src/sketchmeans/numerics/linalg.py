@@ -63,15 +63,8 @@ def clip_zero_distances(
 ) -> Array:
     """Set squared distances that are rounding to zero, in place, and return them.
 
-    ``k(x, x) − 2k(x, z) + k(z, z)`` of equal rows is a few roundings of `scale`, which
-    is the sum of ``k(x, x)`` and ``k(z, z)``, or of whatever else was subtracted.
-
-    Parameters
-    ----------
-    distances, scale : ndarray
-        Of shapes that broadcast.
-    dtype : dtype, default=float64
-        The float type whose roundings the distances have.
+    ``k(x, x) − 2k(x, z) + k(z, z)`` of equal rows is a few roundings, in float type
+    `dtype`, of `scale`: the sum of ``k(x, x)`` and ``k(z, z)``.
 
     Examples
     --------
@@ -89,16 +82,9 @@ def eigen_decomposition(
 ) -> tuple[Array, Array]:
     """Return eigenvalues, in ascending order, and eigenvectors of a symmetric matrix.
 
-    LAPACK's fast drivers fail on some matrices with many equal eigenvalues, such as
-    those of orthogonal rows; then a slower one that does not fail is used.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-    largest : int, optional
-        Return only this many of the largest.
-    driver : {"evd", "evr"}, optional
-        The first to be tried; None leaves it to SciPy.
+    Only some of the `largest`, if that is given.  LAPACK's fast drivers ("evd", "evr")
+    fail on some matrices with many equal eigenvalues, such as those of orthogonal rows;
+    then a slower one that does not fail is used.
 
     Examples
     --------

@@ -17,6 +17,8 @@ _SIZE = r"\s*((?:\d+\.?\d*|\.\d+)(?:e\d+)?)\s*([a-zA-Z]*)\s*"
 #: for the bandwidth.
 FIXED_NEED = 48 * 10**6
 
+_CONTROL_GROUP = Path("/sys/fs/cgroup")
+
 #: Share of the free memory that a fit takes when `max_memory` is None.
 DEFAULT_SHARE = 0.5
 
@@ -65,7 +67,7 @@ def _control_group_limit() -> int:
     """Return the memory limit of this process's container, which psutil ignores."""
     for path in ("memory.max", "memory/memory.limit_in_bytes"):
         try:
-            return int(Path("/sys/fs/cgroup", path).read_text(encoding="ascii"))
+            return int((_CONTROL_GROUP / path).read_text(encoding="ascii"))
         except (OSError, ValueError):  # not there, or "max"
             continue
     return sys.maxsize

@@ -104,15 +104,10 @@ _one_blas_thread = _OneBlasThread()
 
 
 class Workers:
-    """A pool of threads for one call of an estimator; use it as a context.
+    """A pool of `effective_n_jobs` threads for one call of an estimator; a context.
 
-    Inside the context BLAS runs on one thread, so that the same input gives the
-    same bits whatever `n_jobs` is.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        See `effective_n_jobs`.
+    Inside the context BLAS runs on one thread, so that the same input gives the same
+    bits whatever `n_jobs` is.
 
     Examples
     --------

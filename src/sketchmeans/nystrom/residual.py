@@ -63,15 +63,8 @@ class Norms:
 class Residual:
     """Norms of ``E = K − F Fᵀ`` over the rows of a source.
 
-    Parameters
-    ----------
-    rows : Rows
-        With their weights.  For a precomputed kernel the n × n kernel matrix.
-    kernel : Kernel
-    features : FeatureSource
-        ``F``, of shape (n, r); `Rows` of an array will do.
-    dtype : dtype, optional
-        Float type of the kernel values; that of the rows by default.
+    `features` are ``F`` (n × r); `Rows` of an array will do.  `dtype` is the float type
+    of the kernel values, by default that of the rows.
     """
 
     def __init__(

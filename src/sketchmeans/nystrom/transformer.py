@@ -52,11 +52,8 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     rotation.  ``F_x·F_y`` is the inner product of φ(x) and φ(y) after projection onto
     (r directions in) the span of the landmarks, so ``K − F Fᵀ`` is positive
     semi-definite.  Eigenvalues that drown in the rounding of the data's float type are
-    left out, never lifted.
-
-    Fitting costs what the selector does, n·d for a look at the rows and m³; mapping n
-    rows costs n·m·(d + r), in threads over blocks of rows.  Memory m², and n·r for the
-    features.
+    left out, never lifted.  Fitting costs what the selector does, n·d for a look at the
+    rows and m³; mapping n rows costs n·m·(d + r).  Memory m², and n·r for the features.
 
     Parameters
     ----------
@@ -122,8 +119,6 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ----------
     Williams & Seeger, "Using the Nyström method to speed up kernel machines", NIPS
     2000.
-    OG17: Oglic & Gärtner, "Nyström method with kernel k-means++ samples as landmarks",
-    ICML 2017.
 
     Examples
     --------
@@ -298,27 +293,18 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_integer("n_repeats", n_repeats)
         ours = self._norms(X, norm, sample_weight).error
-        theirs = np.mean(
-            [
-                Nystrom(
-                    self.kernel_,
-                    n_landmarks=self.components_.shape[0],
-                    landmarks=baseline,
-                    rank=self.rank,
-                    rank_method=self.rank_method,
-                    max_memory=self.max_memory,
-                    n_jobs=self.n_jobs,
-                    random_state=rng,
-                )
-                .fit(X, sample_weight=sample_weight)
-                .approximation_error(
-                    X, norm, relative=False, sample_weight=sample_weight
-                )
-                for rng in as_generator(self.random_state, copy=True).spawn(n_repeats)
-            ]
-        )
+        params = {"kernel": self.kernel_, "landmarks": baseline}
+        params["n_landmarks"] = self.components_.shape[0]
+        for name in ("rank", "rank_method", "max_memory", "n_jobs"):
+            params[name] = getattr(self, name)
+        rngs = as_generator(self.random_state, copy=True).spawn(n_repeats)
+        others = [Nystrom(**params, random_state=rng) for rng in rngs]
+        for other in others:
+            other.fit(X, sample_weight=sample_weight)
+        errors = [other._norms(X, norm, sample_weight).error for other in others]
+        theirs = float(np.mean(errors))
         if ours > 0.0:
-            return float(theirs) / ours
+            return theirs / ours
         return float("inf") if theirs > 0.0 else 1.0
 
     def _norms(self, X: Any, norm: str, sample_weight: Any) -> Norms:
