@@ -39,9 +39,9 @@ class KDPP(BaseEstimator):
     """Rows whose kernel matrix has a large determinant: a Markov chain on swaps.
 
     The chain tends to the law ``P(S) ∝ Π_{i∈S} w_i · det k(S, S)`` on sets of m rows
-    (Li, Jegelka & Sra 2016; OG17 §4.2).  A weight is a number of copies: two copies of
-    a row have determinant 0, so a row is in S at most once, and each of its w copies
-    can be the one.
+    (Li, Jegelka & Sra, ICML 2016; OG17 §4.2).  A weight is a number of copies: two
+    copies of a row have determinant 0, so a row is in S at most once, and each of its w
+    copies can be the one.
 
     A step proposes a row j, drawn by weight, unless a row of its value is in S already.
     It takes the place of member i with a probability that depends on the determinant
@@ -70,11 +70,6 @@ class KDPP(BaseEstimator):
     -----
     About 1.5e-8 times the mean of ``k(x, x)`` is added to the diagonal of ``k(S, S)``,
     so that a chain finds its way out of rows which are dependent up to rounding.
-
-    References
-    ----------
-    Li, Jegelka & Sra, "Fast DPP sampling for Nyström with application to kernel
-    methods", ICML 2016.
     """
 
     def __init__(

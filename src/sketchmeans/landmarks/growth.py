@@ -55,8 +55,7 @@ class LandmarkPath:
         How much more the same partition costs with half as many landmarks, as a share;
         the first is not a number.
     chosen : int
-        The size from which to its double the cost falls by no more than 0.5%, or the
-        largest.
+        The size whose double lowers the cost by no more than 0.5%, or the largest.
     """
 
     n_landmarks: Array
@@ -76,13 +75,12 @@ def choose_n_landmarks(
     """Return how the cost falls with uniform landmarks, and where to stop.
 
     CR18's √(nk) is right for a kernel of slow decay and too much for others, so nested
-    sets grow from an eighth of it, or from 10k.  A centroid loses ``‖φ̄ − Πφ̄‖²`` in the
-    span of m landmarks.  What doubling them gains is measured on a sample of s rows,
-    for a rough partition found in the larger span; the mean over a sampled cluster is
-    freed of the variance that the mean over all its rows does not have.  Costs s·m·d,
-    s at most n/8 or 512.
-
-    Nothing but the rows, the kernel, k and chance decides: not memory, not the clock.
+    sets grow from an eighth of it, or from 10k.  A centroid loses ``‖φ̄ − Πφ̄‖²`` in
+    the span of m landmarks.  What doubling them gains is measured on a sample of s rows
+    (n/8 or 512 at most), for a rough partition found in the larger span; the mean over
+    a sampled cluster is freed of the variance that the mean over all its rows does not
+    have.  Costs s·m·d.  Nothing but the rows, the kernel, k and chance decides: not
+    memory, not the clock.
     """
     n = len(rows)
     size = min(max(int(_SAMPLE_SHARE * n), _LEAST_ROWS), _MOST_ROWS, n)

@@ -59,8 +59,8 @@ class KernelKMeansPlusPlus(BaseEstimator):
 
     References
     ----------
-    OG17: Oglic & Gärtner, "Nyström method with kernel k-means++ samples as
-    landmarks", ICML 2017.
+    OG17: Oglic & Gärtner, "Nyström method with kernel k-means++ samples as landmarks",
+    ICML 2017.
 
     Examples
     --------
@@ -238,26 +238,19 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
 
     For smooth kernels of the distance, such as rbf, the error of the Nyström
     approximation is bounded by the cost ``Σ_i w_i min_z ‖x_i − z‖²`` of the centroids
-    (Zhang, Tsang & Kwok 2008), and they are among the best landmarks in practice
+    (Zhang, Tsang & Kwok, ICML 2008), and they are among the best landmarks in practice
     (OG17 §4.3).  The landmarks are not rows of the data.  Not for precomputed kernels.
-
-    Costs n·m·d for the seeds and for each pass, and memory of a few numbers per row;
-    where n is large compared to m, both start on subsamples.
+    Costs n·m·d for the seeds and for each iteration, and memory of a few numbers per
+    row; where n is large compared to m, both start on subsamples.
 
     Parameters
     ----------
     n_init : int, default=1
         Restarts, of which the one with the lowest cost in input space is kept.
     max_iter : int, default=20
-        Most iterations in each stage.  Landmarks need no converged clustering: the last
-        iterations move them little.
+        Most iterations in each stage: the last ones move landmarks little.
     tol : float, default=1e-3
         Relative drop of the cost over an iteration at which Lloyd's algorithm stops.
-
-    References
-    ----------
-    Zhang, Tsang & Kwok, "Improved Nyström low-rank approximation and error analysis",
-    ICML 2008.
 
     Examples
     --------

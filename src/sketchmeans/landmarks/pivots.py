@@ -190,21 +190,17 @@ class Cholesky(PivotSelector):
     """Greedy pivots: the row farthest from the span of the landmarks comes next.
 
     Each pivot is the row with the largest ``d_i = (K − K̃)_ii``, the residual diagonal
-    of the incomplete Cholesky factorisation (Fine & Scheinberg 2001; Bach & Jordan
-    2005), whatever its weight.  Where the spectrum decays slowly the farthest rows are
-    outliers, and uniform landmarks are better.  Nothing is random but the subsample.
-    Costs s·m·(d + m), and s·m numbers in memory, for the s rows that take part.
+    of the incomplete Cholesky factorisation (Fine & Scheinberg, JMLR 2001; Bach &
+    Jordan 2005), whatever its weight.  Where the spectrum decays slowly the farthest
+    rows are outliers, and uniform landmarks are better.  Nothing is random but the
+    subsample.  Costs s·m·(d + m), and s·m numbers in memory, for the s rows that take
+    part.
 
     Parameters
     ----------
     subsample : int, "auto" or None, default="auto"
         Rows that take part, drawn by weight; None is all.  "auto" is as many as have a
         factor of 64 MB, at least 8 m.  A precomputed kernel is never subsampled.
-
-    References
-    ----------
-    Fine & Scheinberg, "Efficient SVM training using low-rank kernel representations",
-    JMLR 2001.
     """
 
     _auto_entries = 2**23
@@ -222,28 +218,20 @@ class Cholesky(PivotSelector):
 class RandomCholesky(PivotSelector):
     """Random pivots: rows drawn in proportion to the residual diagonal.
 
-    Each pivot is drawn with probability proportional to its weight times
-    ``d_i = (K − K̃)_ii`` (Chen, Epperly, Tropp & Webber 2025).  The expected trace of
-    ``K − K̃`` is within 1 + ε of the best rank-r one after about
-    ``r/ε + r log(1/(εη))`` pivots, η the relative error of that best one.  Costs
-    s·m·(d + m), and s·m numbers in memory, for the s rows that take part.
+    Each pivot is drawn with probability proportional to its weight times ``d_i = (K −
+    K̃)_ii`` (Chen, Epperly, Tropp & Webber, CPAM 2025).  The expected trace of ``K −
+    K̃`` is within 1 + ε of the best rank-r one after about ``r/ε + r log(1/(εη))``
+    pivots, η the relative error of that best one.  Costs s·m·(d + m), and s·m numbers
+    in memory, for the s rows that take part.
 
     Parameters
     ----------
     accelerated : bool, default=True
         Draw pivots in batches, and keep each draw with the probability by which its
-        residual has shrunk since (Epperly, Tropp & Webber 2024): the same law, and
-        almost all work is matrix products.
+        residual has shrunk since (Epperly, Tropp & Webber, "Embrace rejection", 2024):
+        the same law, and almost all work is matrix products.
     subsample : int, "auto" or None, default="auto"
-        Rows that take part, drawn by weight; None is all.  "auto" is as many as have a
-        factor of 64 MB, at least 8 m.  A precomputed kernel is never subsampled.
-
-    References
-    ----------
-    Chen, Epperly, Tropp & Webber, "Randomly pivoted Cholesky: practical approximation
-    of a kernel matrix with few entry evaluations", CPAM 2025.  Epperly, Tropp & Webber,
-    "Embrace rejection: kernel matrix approximation by accelerated randomly pivoted
-    Cholesky", arXiv 2410.03969.
+        Rows that take part, as in `Cholesky`.
     """
 
     _auto_entries = 2**23
@@ -278,24 +266,18 @@ class RandomCholesky(PivotSelector):
 class Greedy(PivotSelector):
     """Sparse greedy approximation: the best of a few random candidates comes next.
 
-    For each pivot some rows are drawn at random, by weight, and the one that lowers
-    the trace of ``K − K̃`` most is taken: row j lowers it by
-    ``Σ_i w_i (K − K̃)_ij² / d_j`` (Smola & Schölkopf 2000).  Costs s·m·c·(d + m) for c
-    candidates and the s rows that take part, and s·m numbers in memory.
+    For each pivot some rows are drawn at random, by weight, and the one that lowers the
+    trace of ``K − K̃`` most is taken: row j lowers it by ``Σ_i w_i (K − K̃)_ij² / d_j``
+    (Smola & Schölkopf, ICML 2000).  Costs s·m·c·(d + m) for c candidates and the s rows
+    that take part, and s·m numbers in memory.
 
     Parameters
     ----------
     n_candidates : int, default=59
         The best of 59 is among the best 5% of all rows with probability 95%.
     subsample : int, "auto" or None, default="auto"
-        Rows that take part, drawn by weight; None is all.  "auto" is as many as have a
-        factor of 16 MB, at least 8 m: candidates are compared by means over rows, for
-        which fewer are enough.  A precomputed kernel is never subsampled.
-
-    References
-    ----------
-    Smola & Schölkopf, "Sparse greedy matrix approximation for machine learning",
-    ICML 2000.
+        Rows that take part, as in `Cholesky`, but for a factor of 16 MB: candidates are
+        compared by means over rows, for which fewer are enough.
     """
 
     _auto_entries = 2**21

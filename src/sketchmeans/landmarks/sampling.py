@@ -58,14 +58,14 @@ class ScoreSelector(BaseEstimator):
 class Uniform(ScoreSelector):
     """Rows drawn at random, with probability proportional to their weight.
 
-    Costs O(m) for unweighted rows and O(n log n) for weighted ones.
+    O(m) for unweighted rows, O(n log n) for weighted ones.
 
     Parameters
     ----------
     replace : bool, default=False
-        Without replacement, successive draws skip rows whose values are landmarks
-        already, so repeated rows and weights give the same law.  With replacement
-        a row may be drawn again, as in the theory (CR18 Lemma 1).
+        Without replacement, draws skip rows whose values are landmarks already, so
+        repeated rows and weights give the same law.  With replacement a row may be
+        drawn again, as in the theory (CR18 Lemma 1).
     """
 
     def _scores(self, *_: object) -> None:
@@ -75,18 +75,13 @@ class Uniform(ScoreSelector):
 class Diagonal(ScoreSelector):
     """Rows drawn with probability proportional to ``w_i k(x_i, x_i)``.
 
-    Each row's share of the trace (OG17 §4.1); Drineas & Mahoney draw in proportion to
-    ``k(x_i, x_i)²``.  Uniform for kernels of constant diagonal, as rbf.  Costs O(n·d).
+    Each row's share of the trace (OG17 §4.1); Drineas & Mahoney (JMLR 2005) draw in
+    proportion to ``k(x_i, x_i)²``.  Uniform for kernels such as rbf.  Costs O(n·d).
 
     Parameters
     ----------
     replace : bool, default=False
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
-
-    References
-    ----------
-    Drineas & Mahoney, "On the Nyström method for approximating a Gram matrix for
-    improved kernel-based learning", JMLR 2005.
 
     Examples
     --------
@@ -105,20 +100,16 @@ class ColumnNorm(ScoreSelector):
     """Rows drawn with probability proportional to the squared norm of their column.
 
     The weighted kernel matrix ``D^½ K D^½`` has the squared column norms
-    ``w_i Σ_j w_j k(x_i, x_j)²``.  Costs n·min(n, max_columns)·d: with more rows the sum
-    over j is taken over so many rows drawn by weight, an unbiased estimate.
+    ``w_i Σ_j w_j k(x_i, x_j)²`` (Drineas, Kannan & Mahoney, SIAM J. Comput. 2006; OG17
+    §4.1).  Costs n·min(n, max_columns)·d.
 
     Parameters
     ----------
     max_columns : int, default=2000
-        Most rows over which the norms are summed.
+        With more rows the sum over j is over so many rows drawn by weight, an unbiased
+        estimate.
     replace : bool, default=False
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
-
-    References
-    ----------
-    Drineas, Kannan & Mahoney, "Fast Monte Carlo algorithms for matrices II",
-    SIAM J. Comput. 2006.  OG17 §4.1.
     """
 
     def __init__(self, max_columns: int = 2000, replace: bool = False) -> None:
@@ -161,12 +152,12 @@ def squared_column_norms(
 
 
 class Leverage(ScoreSelector):
-    """Rows drawn by approximate leverage scores (OG17 §4.1).
+    """Rows drawn by approximate leverage scores (OG17 §4.1; Gittens & Mahoney 2016).
 
     The scores are those of the top eigenvectors of the Nyström approximation from a
-    sketch: some rows drawn without looking at the spectrum.  A row far from all rows
-    of the sketch has next to no score, however special it is; ridge leverage scores
-    have no such blind spot.  Costs n·s·(2d + 3s + 2r), see `sketched_leverage_scores`.
+    sketch: some rows drawn without looking at the spectrum.  A row far from all of
+    these has next to no score, however special it is; ridge leverage scores have no
+    such blind spot.  Costs n·s·(2d + 3s + 2r).
 
     Parameters
     ----------
@@ -175,15 +166,10 @@ class Leverage(ScoreSelector):
     sketch_size : int or None, default=None
         Rows s of the sketch; None is the number of landmarks.
     rank : int or None, default=None
-        Eigenvectors r that count; None is half the number of landmarks, which gave
-        better landmarks than all of it on each of OG17's data sets that were tried.
+        Eigenvectors r that count; None is half the number of landmarks, which was
+        better than all of it on each of OG17's data sets that were tried.
     replace : bool, default=False
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
-
-    References
-    ----------
-    Gittens & Mahoney, "Revisiting the Nyström method for improved large-scale machine
-    learning", JMLR 2016.
     """
 
     _by_leverage = True
@@ -214,13 +200,12 @@ class Leverage(ScoreSelector):
 
 
 class RidgeLeverage(ScoreSelector):
-    """Rows drawn by ridge leverage scores (CR18 §6).
+    """Rows drawn by ridge leverage scores (CR18 §6; Musco & Musco, NeurIPS 2017).
 
     Row i has the score ``l_i(γ) = [K (K + γI)⁻¹]_ii``, and d_eff(γ) is their sum.  With
     ``m ≳ d_eff(γ) log n`` landmarks the dictionary is γ-preserving with high
-    probability (CR18 Lemma 3), where uniform draws need ``m ≳ (n/γ) log n``.  The
-    scores are exact for up to `max_exact` rows, else from recursive sampling, which
-    never forms K: about 2.3·n·s·(d + s) for dictionaries of s rows.
+    probability (CR18 Lemma 3), where uniform draws need ``m ≳ (n/γ) log n``.
+    Approximate scores cost about 2.3·n·s·(d + s) for dictionaries of s rows.
 
     Parameters
     ----------
@@ -233,10 +218,6 @@ class RidgeLeverage(ScoreSelector):
         Up to so many rows the scores are exact, at the cost of 9n³ and n² numbers.
     replace : bool, default=False
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
-
-    References
-    ----------
-    Musco & Musco, "Recursive sampling for the Nyström method", NeurIPS 2017.
 
     Examples
     --------
@@ -275,25 +256,21 @@ class RidgeLeverage(ScoreSelector):
 class BottomUp(ScoreSelector):
     """Rows drawn by ridge leverage scores from a falling path of ridges (BLESS).
 
-    The scores of `RidgeLeverage`, found bottom-up: dictionaries for ridges that fall
-    fourfold, each drawn by the scores that the one before gives to a few candidates.
-    Fast where the spectrum decays slowly; at worst, log₄(tr K/γ) passes of n·s·(d + s).
+    The scores of `RidgeLeverage`, found bottom-up (Rudi, Calandriello, Carratino &
+    Rosasco, NeurIPS 2018): dictionaries for ridges that fall fourfold, each drawn by
+    the scores that the one before gives to a few candidates.  Fast where the spectrum
+    decays slowly; at worst, log₄(tr K/γ) passes of n·s·(d + s).
 
     Parameters
     ----------
     ridge : float or None, default=None
         γ.  None is the γ with ``d_eff(γ) = m/(1 + ln m)`` for m landmarks.
     sketch_size : int or None, default=None
-        Most rows s of a dictionary; None is half the number of landmarks, or 100.
+        Most rows s of a dictionary; None is half the number of landmarks, at least 100.
     oversampling : float, default=4
         Rows in a dictionary for each effective dimension.
     replace : bool, default=False
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
-
-    References
-    ----------
-    Rudi, Calandriello, Carratino & Rosasco, "On fast leverage score sampling and
-    optimal learning", NeurIPS 2018.
     """
 
     _by_leverage = True

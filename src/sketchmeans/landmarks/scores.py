@@ -82,15 +82,13 @@ def recursive_ridge_leverage_scores(
     """Return approximate ridge leverage scores by recursive sampling.
 
     A dictionary of about `size` rows, drawn by the scores of a quarter of the rows,
-    gives the scores of all rows, from which the next dictionary is drawn; the scores
-    of the quarter come from a quarter of it in the same way.  Two changes to the
-    original (Musco & Musco, "Recursive sampling for the Nyström method", NeurIPS 2017,
-    Alg. 3): quarters instead of halves, and with the time that saves one more
-    dictionary, drawn from all rows, for the scores that are returned.  Where
-    ``size ≳ d_eff(γ) log d_eff(γ)``, they are within a constant factor of the exact
-    ones with high probability; where n is at most `size`, they are exact.
-
-    Costs about 2.3·n·s·(d + s) for size s, in memory of one block of rows and s².
+    gives the scores of all rows, from which the next dictionary is drawn; the scores of
+    the quarter come from a quarter of it in the same way.  Musco & Musco (NeurIPS 2017,
+    Alg. 3) have halves; the time saved goes into one more dictionary, drawn from all
+    rows, for the scores that are returned.  Where ``size ≳ d_eff(γ) log d_eff(γ)``,
+    they are within a constant factor of the exact ones with high probability; where n
+    is at most `size`, they are exact.  Costs about 2.3·n·s·(d + s) for size s, in
+    memory of a block and s².
     """
     matrix = WeightedKernel(rows, kernel)
     order = rng.permutation(matrix.support)
@@ -118,16 +116,15 @@ def bottom_up_ridge_leverage_scores(
     """Return approximate ridge leverage scores along a falling path of ridges.
 
     At a large γ all scores are about ``w_i k(x_i, x_i)/γ``; a dictionary that is right
-    for one γ gives the scores for a quarter of it up to a factor of four, and from
-    them the next dictionary, of about `oversampling` rows for each effective dimension
-    and at most `size`.  No score exceeds ``w_i k(x_i, x_i)/γ``, so a step looks only at
+    for one γ gives the scores for a quarter of it up to a factor of four, and from them
+    the next dictionary, of about `oversampling` rows for each effective dimension and
+    at most `size`.  No score exceeds ``w_i k(x_i, x_i)/γ``, so a step looks only at
     candidates drawn in proportion to that: about ``oversampling·tr(K)/γ`` rows.  The
     path ends at the ridge, or at the effective dimension asked for, and a last pass
     scores all rows.  Each step costs c·s·(d + s) for c candidates and a dictionary of s
-    rows, the last pass n·s·(d + s), in memory of one block of rows and s².
+    rows, the last pass n·s·(d + s).
 
-    Rudi, Calandriello, Carratino & Rosasco, "On fast leverage score sampling and
-    optimal learning", NeurIPS 2018, Alg. 2 (BLESS-R), with each row's own bound
+    BLESS-R of Rudi et al. (NeurIPS 2018, Alg. 2), with each row's own bound
     ``w_i k(x_i, x_i)`` in place of the largest.
     """
     matrix = WeightedKernel(rows, kernel)

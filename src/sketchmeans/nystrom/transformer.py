@@ -248,14 +248,12 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             With ``kernel="precomputed"``: the n × n kernel matrix of the fit.
         norm : {"trace", "frobenius", "spectral"}, default="trace"
-            The Schatten norm 1, 2 or ∞.
-
-            - "trace": ``Σ k(x, x) − ‖F_x‖²``, exactly, in one pass of n·m·(d + r).
-            - "frobenius": exactly, in n²·(d + r), for up to 30,000 rows.  Above, an
-              estimate from rows drawn at random, until its standard error is 1% of
-              the norm; 1,024 draws at a time, each n·(d + r), at most 30,720.
-            - "spectral": by Lanczos, to about 0.1%, in some twenty products of K with
-              a vector, each n²·d, or n² where K fits in `max_memory`.
+            The Schatten norm 1, 2 or ∞.  "trace" is exact, in one pass of n·m·(d + r).
+            "frobenius" is exact, in n²·(d + r), for up to 30,000 rows; above, rows are
+            drawn at random, 1,024 at a time and at most 30,720, each n·(d + r), until
+            the standard error is 1% of the norm.  "spectral" is by Lanczos, to about
+            0.1%, in some twenty products of K with a vector, each n²·d, or n² where K
+            fits in `max_memory`.
         relative : bool, default=True
             Divide by the norm of K.
         sample_weight : array-like of shape (n,), optional

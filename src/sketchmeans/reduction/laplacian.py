@@ -66,10 +66,9 @@ def _between_copies(
     """Return a graph of rows, summed over the copies that their weights stand for.
 
     The neighbours of a copy are first the others of its own row, then the nearest rows
-    until there are `n_neighbors` copies; of the last row it may be some, any of them
-    being as good.  Entry (i, j) is multiplied by the number of pairs of copies that are
-    then linked, which is its mean where that is left to chance.  Weights may be
-    fractions; however small they are, `n_neighbors` rows are neighbours enough.
+    until there are `n_neighbors` copies; of the last row any of them.  Entry (i, j) is
+    multiplied by the mean number of pairs of copies that are then linked.  Weights may
+    be fractions; however small they are, `n_neighbors` rows are neighbours enough.
     """
     n, others = len(weights), np.maximum(weights - 1.0, 0.0)
     unit = float(weights.max())
@@ -152,19 +151,17 @@ def _weighted_squares(block: Block, weights: Array) -> Array:
 
 
 class LaplacianScore(FeatureSelector):
-    """The features of lowest Laplacian score (He, Cai & Niyogi 2005).
+    """The features of lowest Laplacian score (He, Cai & Niyogi, NIPS 2005).
 
     A good feature takes close values on neighbouring rows and varies over all:
 
         score(f) = Σ_ij S_ij (f_i − f_j)² / (2 Σ_i D_ii (f_i − f̄)²),
 
     with S the heat-kernel weights ``exp(−‖x_i − x_j‖²/(2t²))`` of the graph of nearest
-    neighbours, t² the mean squared distance of two rows, ``D_ii = Σ_j S_ij`` and f̄
-    the mean by D.  This is the baseline of B14 §7; it has no guarantee.
-
-    Fitting compares all pairs of rows, O(n² d) time in small pieces; the graph takes
-    O(n · n_neighbors) memory, and integer rows a copy in floats.  Give `fit_rows` where
-    n is large.
+    neighbours, t² the mean squared distance of two rows, ``D_ii = Σ_j S_ij`` and f̄ the
+    mean by D.  This is the baseline of B14 §7; it has no guarantee.  Fitting compares
+    all pairs of rows, O(n² d) time in small pieces; the graph takes O(n · n_neighbors)
+    memory, and integer rows a copy in floats.  Give `fit_rows` where n is large.
 
     Parameters
     ----------
@@ -175,7 +172,7 @@ class LaplacianScore(FeatureSelector):
         It only sets the default of `n_components`.
     n_neighbors : int, default=5
         Neighbours of each row; all other rows if there are fewer.  A row of weight 3
-        is three neighbours.
+        counts as three neighbours.
     fit_rows : int, optional
         Fit on so many rows, drawn at random.  None takes all.
     n_jobs : int, optional
@@ -188,10 +185,6 @@ class LaplacianScore(FeatureSelector):
     scores_ : ndarray of shape (d,)
         Lower is better; infinite for constant features.
     n_components_ : int
-
-    References
-    ----------
-    X. He, D. Cai & P. Niyogi: Laplacian score for feature selection. NIPS 2005.
 
     Examples
     --------

@@ -210,29 +210,26 @@ def draw_signs(n_features: int, r: int, rng: np.random.Generator) -> Array:
 class SignProjection(ClassNamePrefixFeaturesOutMixin, Reducer):
     """Features ``X R`` for a matrix R of random signs ±1/√r (B14 Algorithm 2).
 
-    The signs are independent and fair, so that squared norms and distances are right
-    on average.  k-means on r = O(k/ε²) such features costs at most 2 + ε times the
-    optimum on all features (Theorem 12); the constants of the theorem are far from
-    what is needed in practice (see `sketchmeans.diagnostics.sketch_size`).
-
-    R depends on the number of features only, not on the rows or their weights.  It is
-    kept in bits, d·r/8 bytes.  Fitting takes O(d r) time and looks at no more
-    than the first block of rows; transforming takes O(n d r), or the number of
-    nonzeros times r.
+    The signs are independent and fair, so that squared norms and distances are right on
+    average.  k-means on r = O(k/ε²) such features costs at most 2 + ε times the optimum
+    on all features (Theorem 12); fewer are enough in practice (see
+    `sketchmeans.diagnostics.sketch_size`).  R depends on the number of features only,
+    not on the rows or their weights, and is kept in bits, d·r/8 bytes.  Fitting takes
+    O(d r) time; transforming takes O(n d r), or the number of nonzeros times r.
 
     Parameters
     ----------
     n_components : int, optional
-        r, at most the number of features d.  None takes ``max(20, 4·n_clusters)``, or
-        d if that is less.
+        r, at most the number of features d.  None takes ``max(20, 4·n_clusters)``, or d
+        if that is less.
     n_clusters : int, default=8
         k; it only sets the default of `n_components`.
     method : {"gemm", "mailman"}, default="gemm"
         How ``X R`` is computed: as a matrix product, or by the mailman algorithm of
-        Liberty & Zucker (2009) in O(n d r/log d).  Both give the same numbers up to
-        rounding.  Measured (``python -m benchmarks.mailman``), the mailman is slower
-        on dense rows, and up to 2.8 times faster on sparse rows with thousands of
-        nonzeros, above all in float64.
+        Liberty & Zucker (2009) in O(n d r/log d); equal up to rounding.  Measured
+        (``python -m benchmarks.mailman``), the mailman is slower on dense rows, and up
+        to 2.8 times faster on sparse rows with thousands of nonzeros, above all in
+        float64.
     n_jobs : int, optional
         Threads; None means all cores.  The result does not depend on it.
     random_state : int, Generator, RandomState or None

@@ -44,15 +44,11 @@ class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
     """Features ``X Z`` in the leading singular directions Z (B14 Algorithm 3).
 
     Z has r orthonormal columns: the top right singular vectors of the rows, exact or
-    those of the fast Frobenius SVD (Lemma 4), with
-
-        E‖X − XZZᵀ‖² ≤ (1 + ε) ‖X − X_r‖².
-
-    k-means on r = k such features costs at most 2 + O(ε) times the optimum on all
-    features (Theorem 13).  Rows are not centred, as in the paper.
-
-    A fast fit takes one pass and O(n d r/ε) time, an exact one O(n d min(n, d));
-    transforming takes O(n d r).
+    those of the fast Frobenius SVD (Lemma 4), with ``E‖X − XZZᵀ‖² ≤ (1 + ε) ‖X −
+    X_r‖²``.  k-means on r = k such features costs at most 2 + O(ε) times the optimum on
+    all features (Theorem 13).  Rows are not centred, as in the paper.  A fast fit takes
+    one pass and O(n d r/ε) time, an exact one O(n d min(n, d)); transforming takes O(n
+    d r).
 
     Parameters
     ----------
@@ -63,8 +59,8 @@ class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
         k.
     svd : {"fast", "exact"}, default="fast"
     eps : float, default=1/3
-        ε of Lemma 4, between 0 and 1: its range finder has r + ⌈r/ε⌉ + 1 columns.
-        1/3 is the value of the paper's experiments.
+        ε of Lemma 4, between 0 and 1: its range finder has r + ⌈r/ε⌉ + 1 columns.  1/3
+        is the value of the paper's experiments.
     fit_rows : int, optional
         Fit on so many rows, drawn at random.  None takes all.
     n_jobs : int, optional
@@ -136,16 +132,12 @@ class FeatureSampling(FeatureSelector, SpectralReducer):
 
     Let Z (d × k) hold the top-k right singular vectors of the rows, exact or those of
     the fast Frobenius SVD (Lemma 4).  r features are drawn with replacement, feature i
-    with probability ``p_i = ‖Z_(i)‖²/k``, and scaled by ``1/√(r p_i)``, so that
-    squared norms and distances are right on average.  A feature drawn c times is kept
-    once, times ``√c``.
-
-    k-means on O(k log k/ε²) features costs at most 3 + ε times the optimum on all
-    (Theorem 11); the constants of the theorem are far from what is needed in practice
-    (see `sketchmeans.diagnostics.sketch_size`).
-
-    A fast fit takes one pass and O(n d k/ε) time, an exact one O(n d min(n, d));
-    transforming takes O(n r).
+    with probability ``p_i = ‖Z_(i)‖²/k``, and scaled by ``1/√(r p_i)``, so that squared
+    norms and distances are right on average; one drawn c times is kept once, times
+    ``√c``.  k-means on O(k log k/ε²) features costs at most 3 + ε times the optimum on
+    all (Theorem 11); fewer are enough in practice (see
+    `sketchmeans.diagnostics.sketch_size`).  A fast fit takes one pass and O(n d k/ε)
+    time, an exact one O(n d min(n, d)); transforming takes O(n r).
 
     Parameters
     ----------
@@ -154,15 +146,8 @@ class FeatureSampling(FeatureSelector, SpectralReducer):
         ``max(20, 4·n_clusters)``, or d if that is less.
     n_clusters : int, default=8
         k, the rank of Z; the rank of the rows if that is lower.
-    svd : {"fast", "exact"}, default="fast"
-    eps : float, default=1/3
-        ε of Lemma 4, between 0 and 1: its range finder has k + ⌈k/ε⌉ + 1 columns.
-        It does not set the number of draws.
-    fit_rows : int, optional
-        Fit on so many rows, drawn at random.  None takes all.
-    n_jobs : int, optional
-        Threads; None means all cores.  The result does not depend on it.
-    random_state : int, Generator, RandomState or None
+    svd, eps, fit_rows, n_jobs, random_state
+        As in `ApproximateSVD`; eps does not set the number of draws.
 
     Attributes
     ----------
