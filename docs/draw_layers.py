@@ -28,6 +28,7 @@ LAYERS = (
     "diagnostics",
     "persistence",
     "report",
+    "testing",
     "cli",
 )
 

@@ -109,7 +109,7 @@ def test_kernel_lists_the_known_ones(estimator, value):
 
 
 @both
-@pytest.mark.parametrize("value", ["kmeans++", "K-means++", None, 3])
+@pytest.mark.parametrize("value", ["kmeans", "K-means++", None, 3])
 def test_init_lists_the_known_ones(estimator, value):
     with raises(f"init={value!r} should be one of [") as caught:
         estimator(3, init=value).fit(X)
@@ -140,7 +140,7 @@ def test_parameters_of_a_seeding_are_checked(estimator, n_clusters, seeding, tex
     [
         Uniform(replace="no"),
         SELECTORS["leverage"]().set_params(replace=1),
-        SELECTORS["kmeans++"]().set_params(refine="no"),
+        SELECTORS["k-means++"]().set_params(refine="no"),
         SELECTORS["rpcholesky"]().set_params(accelerated=None),
     ],
     ids=repr,

@@ -42,7 +42,7 @@ _ON_CLUSTERS = (
     "column-norm",
     "ridge-leverage",
     "bless",
-    "kmeans++",
+    "k-means++",
 )
 
 
@@ -600,7 +600,7 @@ def test_a_new_row_that_is_not_finite_is_named(X, local):
 
 @pytest.mark.parametrize("name", sorted(set(SELECTORS) - set(_ON_CLUSTERS)))
 def test_other_selectors_are_refused(X, name):
-    with pytest.raises(ValueError, match=r"'uniform', .*'kmeans\+\+'\] do"):
+    with pytest.raises(ValueError, match=r"'uniform', .*'k-means\+\+'\] do"):
         _model(landmarks=name).fit(_chunked(X))
 
 

@@ -54,7 +54,7 @@ def lower_median(values):
 
 
 @every_distance
-@pytest.mark.parametrize("n", [1, 2, 7, 30])
+@pytest.mark.parametrize("n", [1, 30])
 def test_mean_is_over_all_ordered_pairs(gamma, distance, n):
     X = normal_rows(n)
     mean = np.mean(all_distances(X, distance, same_row=True))
@@ -63,7 +63,7 @@ def test_mean_is_over_all_ordered_pairs(gamma, distance, n):
 
 
 @every_distance
-@pytest.mark.parametrize("n", [2, 3, 8, 31])
+@pytest.mark.parametrize("n", [2, 31])
 def test_median_is_over_pairs_of_different_rows(gamma, distance, n):
     X = normal_rows(n)
     median = lower_median(all_distances(X, distance, same_row=False))
@@ -99,8 +99,7 @@ def test_weights_equal_repeats(gamma, rule, distance):
 
 @every_distance
 @pytest.mark.parametrize("rule", ["mean", "median", "scale"])
-@pytest.mark.parametrize("value", [0.0, 0.1, 1e6])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("value", "dtype"), [(0.1, np.float32), (1e6, np.float64)])
 def test_constant_rows_have_gamma_one(gamma, rule, distance, value, dtype):
     # One feature: entries that differ between features have a scale.
     assert gamma(rule, distance, np.full((20, 1), value, dtype)) == 1.0
@@ -117,7 +116,7 @@ def test_median_falls_back_on_the_mean_where_most_rows_are_equal(gamma, distance
 
 @every_distance
 @pytest.mark.parametrize("rule", ["mean", "median", "scale"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_csr_and_other_types_equal_dense_float64(gamma, rule, distance, dtype):
     rng = np.random.default_rng(3)
     X = rng.integers(0, 5, size=(40, 6)) * (rng.random((40, 6)) < 0.5)

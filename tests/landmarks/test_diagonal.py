@@ -8,7 +8,7 @@ import pytest
 from sketchmeans.data.rows import as_rows
 from sketchmeans.kernels import as_kernel
 from sketchmeans.landmarks import ColumnNorm, Diagonal, select_landmarks
-from sketchmeans.landmarks.base import draw_landmarks, successive_draws
+from sketchmeans.landmarks.base import draw_distinct_rows, draw_landmarks
 from sketchmeans.numerics.parallel import Workers
 from tests.oracles import kernel_matrix, law_p_value, linear, polynomial
 
@@ -32,6 +32,7 @@ def first_draws(selector, rows, kernel, times=2000):
     ]
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("replace", [False, True])
 def test_diagonal_draws_are_in_proportion_to_the_diagonal(rows_of, weights, replace):
@@ -48,6 +49,7 @@ def dense_norms(K, weights):
     return weights * (K**2 @ weights)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_column_norm_draws_are_in_proportion_to_squared_norms(rows_of, weights):
     mass = dense_norms(kernel_matrix(linear, X, X), weights)
@@ -58,6 +60,7 @@ def test_column_norm_draws_are_in_proportion_to_squared_norms(rows_of, weights):
     np.testing.assert_allclose(landmarks.scores, mass)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("weighted", [False, True])
 def test_column_norms_over_a_subsample_are_unbiased(rows_of, weighted):
     rng = np.random.default_rng(0)
@@ -90,20 +93,22 @@ def test_max_columns_should_be_a_positive_integer():
 # --- draws by scores ------------------------------------------------------------------
 
 
+@pytest.mark.law
 def test_rows_without_mass_are_drawn_last_and_by_weight(rows_of):
     weights = np.array([1.0, 3.0, 0.0, 1.0, 2.0])
     rows = rows_of(np.arange(5.0)[:, None], weights)
     mass = np.array([0.0, 0.0, 0.0, 1e-300, 0.0])
     drawn = [
-        successive_draws(rows, 2, rng, mass)
-        for rng in np.random.default_rng(0).spawn(2000)
+        draw_distinct_rows(rows, 2, rng, mass)
+        for rng in np.random.default_rng(0).spawn(1000)
     ]
     law = {(3, 0): 1 / 6, (3, 1): 3 / 6, (3, 4): 2 / 6}
     assert law_p_value(drawn, law) > LEVEL
-    everything = successive_draws(rows, 5, np.random.default_rng(0), mass)
+    everything = draw_distinct_rows(rows, 5, np.random.default_rng(0), mass)
     assert sorted(everything) == [0, 1, 3, 4]
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("replace", [False, True])
 def test_where_nothing_has_mass_the_weights_decide(rows_of, replace):
     weights = np.array([1.0, 3.0, 0.0])
@@ -112,7 +117,7 @@ def test_where_nothing_has_mass_the_weights_decide(rows_of, replace):
         draw_landmarks(
             rows, kernel, 1, rng, scores=np.zeros(3), replace=replace
         ).indices
-        for rng in np.random.default_rng(0).spawn(2000)
+        for rng in np.random.default_rng(0).spawn(1000)
     ]
     assert law_p_value(drawn, {0: 0.25, 1: 0.75}) > LEVEL
 

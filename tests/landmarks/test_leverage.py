@@ -85,8 +85,9 @@ def dense_scores(K, ridge, weights=None):
 
 
 @every_kernel
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("ridge", [1e-3, 0.5, 30.0])
+@pytest.mark.parametrize(
+    ("weighted", "ridge"), [(False, 1e-3), (True, 0.5), (True, 30.0)]
+)
 def test_exact_scores_are_those_of_the_dense_formula(rows_of, kernel, weighted, ridge):
     X = scattered()
     weights = some_weights(40) if weighted else None
@@ -354,11 +355,11 @@ def test_every_dictionary_stands_for_all_rows(rows_of, monkeypatch):
     rng = np.random.default_rng(0)
     kernel = as_kernel("rbf", gamma=0.1)
     recursive_ridge_leverage_scores(rows_of(X), kernel, 150, rng, ridge=0.5)
-    assert first[0].masses.sum() == pytest.approx(3000.0)
+    assert first[0].weights.sum() == pytest.approx(3000.0)
     assert [chance for chance, _ in drawn] == pytest.approx([188 / 3000, 0.25, 1.0])
     for chance, dictionary in drawn:
-        assert dictionary.masses.sum() == pytest.approx(3000.0)
-        assert dictionary.masses.min() > 0.5 / chance
+        assert dictionary.weights.sum() == pytest.approx(3000.0)
+        assert dictionary.weights.min() > 0.5 / chance
 
 
 def test_no_score_exceeds_one_however_poor_the_dictionary(rows_of):
@@ -395,13 +396,14 @@ def test_a_precomputed_kernel_has_the_scores_of_its_rows(rows_of, method):
     np.testing.assert_allclose(found.scores, given.scores, rtol=1e-6)
 
 
+@pytest.mark.law
 def test_a_dictionary_stands_for_all_rows(rows_of):
     weights = np.random.default_rng(0).random(30) + 0.2
     matrix = WeightedKernel(rows_of(scattered(30), weights), KERNELS["rbf"][0])
     scores = np.random.default_rng(1).random(30) + 0.5
     rng = np.random.default_rng(2)
     mean = np.zeros(30)
-    for _ in range(3000):
+    for _ in range(1500):
         candidates = np.flatnonzero(rng.random(30) < 0.7)
         dictionary = draw_dictionary(
             matrix,
@@ -411,9 +413,9 @@ def test_a_dictionary_stands_for_all_rows(rows_of):
             12,
             rng,
         )
-        mean[dictionary.indices] += dictionary.masses / 3000
+        mean[dictionary.indices] += dictionary.weights / 1500
         # The trace is that of all rows, whatever was drawn.
-        assert dictionary.masses.sum() == pytest.approx(weights.sum())
+        assert dictionary.weights.sum() == pytest.approx(weights.sum())
     np.testing.assert_allclose(mean, weights, rtol=0.15)
 
 
@@ -428,7 +430,7 @@ def test_a_dictionary_of_scores_lost_in_rounding_has_rows(rows_of):
         assert Spectrum(matrix, dictionary).scores(1.0).shape == (30,)
 
 
-@pytest.mark.parametrize("size", [1, 4, 13, 39, 40, 60])
+@pytest.mark.parametrize("size", [1, 13, 40, 60])
 def test_inclusion_probabilities_add_up_and_are_proportional(size):
     scores = np.random.default_rng(0).lognormal(sigma=2.0, size=40)
     chances = inclusion_probabilities(scores, size)
@@ -451,8 +453,7 @@ def dense_leverage(K, sketch, rank, weights=None):
 
 
 @every_kernel
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("rank", [1, 3])
+@pytest.mark.parametrize(("weighted", "rank"), [(False, 1), (True, 3)])
 def test_sketched_scores_are_those_of_the_dense_formula(
     rows_of, kernel, weighted, rank
 ):
@@ -483,6 +484,7 @@ def test_a_rank_above_that_of_the_kernel_is_cut(rows_of):
     assert found.effective_dimension == pytest.approx(2.0)
 
 
+@pytest.mark.law
 def test_the_sketch_follows_the_weights_or_the_diagonal(rows_of, monkeypatch):
     sketches = []
 
@@ -491,14 +493,14 @@ def test_the_sketch_follows_the_weights_or_the_diagonal(rows_of, monkeypatch):
         return sketched_leverage_scores(rows, kernel, sketch, rank)
 
     monkeypatch.setattr(
-        "sketchmeans.landmarks.leverage.sketched_leverage_scores", record
+        "sketchmeans.landmarks.sampling.sketched_leverage_scores", record
     )
     X, weights = np.array([[1.0], [2.0], [0.5]]), np.array([1.0, 2.0, 3.0])
     masses = {"uniform": weights, "diagonal": weights * X[:, 0] ** 2}
     for sketch, mass in masses.items():
         sketches.clear()
         selector = Leverage(sketch=sketch, sketch_size=1, rank=1)
-        for rng in np.random.default_rng(0).spawn(800):
+        for rng in np.random.default_rng(0).spawn(400):
             selector.select(rows_of(X, weights), as_kernel("linear"), 2, rng)
         assert {(size, rank) for _, size, rank in sketches} == {(1, 1)}
         law = dict(enumerate(mass / mass.sum()))
@@ -521,6 +523,7 @@ def successive_law(mass, size):
     return law
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("selector", [RidgeLeverage(ridge=0.5), BottomUp(ridge=0.5)])
 def test_draws_are_successive_in_proportion_to_the_scores(rows_of, selector, weighted):
@@ -530,13 +533,14 @@ def test_draws_are_successive_in_proportion_to_the_scores(rows_of, selector, wei
     scores = dense_scores(kernel_matrix(rbf, X, X, gamma=1.0), 0.5, weights)
     found = [
         selector.select(rows, kernel, 2, rng)
-        for rng in np.random.default_rng(4).spawn(1000)
+        for rng in np.random.default_rng(4).spawn(600)
     ]
     np.testing.assert_allclose(found[0].scores, scores)
     assert found[0].effective_dimension == pytest.approx(scores.sum())
     assert law_p_value([f.indices for f in found], successive_law(scores, 2)) > LEVEL
 
 
+@pytest.mark.law
 def test_draws_with_replacement_are_independent_and_weighted(rows_of):
     X, weights = np.array([[0.0], [0.1], [2.0]]), np.array([2.0, 1.0, 0.5])
     rows, kernel = rows_of(X, weights), as_kernel("rbf", gamma=1.0)

@@ -58,9 +58,8 @@ SPECTRA = {
 
 
 @pytest.mark.parametrize("spectrum", SPECTRA.values(), ids=SPECTRA)
-@pytest.mark.parametrize("scale", [1.0, 1e-12, 1e12])
-def test_equals_numpys_pseudo_inverse(spectrum, scale):
-    K = with_spectrum(spectrum) * scale
+def test_equals_numpys_pseudo_inverse(spectrum):
+    K = with_spectrum(spectrum) * 1e-12
     n = len(K)
     cut = relative_cut(n, np.float64)
     kept = int((spectrum > cut * spectrum.max()).sum())
@@ -110,9 +109,8 @@ def test_cholesky_equals_the_eigendecomposition():
     )
 
 
-@pytest.mark.parametrize("n", [2, 5, 40, 120])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n", [2, 40, 120])
+@pytest.mark.parametrize(("dtype", "seed"), [(np.float32, 0), (np.float64, 1)])
 def test_an_eigenvalue_below_the_cut_is_always_left_out(n, dtype, seed):
     # Power iteration sees the smallest eigenvalue from above: it must not miss it.
     cut = relative_cut(n, dtype)
@@ -122,8 +120,9 @@ def test_an_eigenvalue_below_the_cut_is_always_left_out(n, dtype, seed):
     assert np.abs(matrix_of(inverse, n)).max() < 10.0
 
 
-@pytest.mark.parametrize("n", [2, 5, 40, 120])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("n", "dtype"), [(2, np.float64), (40, np.float32), (120, np.float64)]
+)
 def test_an_eigenvalue_above_the_cut_is_always_kept(n, dtype):
     cut = relative_cut(n, dtype)
     for factor in (3.0, 30.0, 1e3):
@@ -180,7 +179,7 @@ def test_norms_of_projections_stay_below_the_norms_of_rows(dtype):
     assert norms.max() >= 0.999
 
 
-@pytest.mark.parametrize("rank", [1, 3, 9, 10, 50])
+@pytest.mark.parametrize("rank", [1, 9, 50])
 def test_rank_keeps_the_largest_eigenvalues(rank):
     values = np.arange(10.0, 0.0, -1.0)
     U = orthogonal(10)

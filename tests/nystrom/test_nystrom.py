@@ -71,7 +71,7 @@ def gram(F):
 
 
 def _expected_failures(estimator):
-    if estimator.kernel == "precomputed" or estimator.rank_method == "approximation":
+    if estimator.kernel == "precomputed":
         # All rows are landmarks, so K̃ is K; the order of landmarks makes no difference.
         return {}
     # The weighted and the repeated rows are drawn from by the same seed in another
@@ -89,11 +89,7 @@ def _expected_failures(estimator):
 @pytest.mark.filterwarnings("ignore:Only [0-9]+ landmarks were chosen")
 @parametrize_with_checks(
     [
-        Nystrom(),
-        Nystrom("laplacian", n_landmarks=5),
-        Nystrom("linear", rank=2),
-        Nystrom("cosine", rank=3, rank_method="approximation"),
-        Nystrom("polynomial", gamma="scale", landmarks=Uniform(replace=True)),
+        Nystrom(n_landmarks=5, rank=4, rank_method="approximation"),
         Nystrom("precomputed"),
     ],
     expected_failed_checks=_expected_failures,
@@ -102,6 +98,7 @@ def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
+@pytest.mark.process
 def test_array_api_check():
     code = """
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -140,24 +137,23 @@ def test_clone_keeps_parameters_and_drops_the_fit(X):
 # --- features against the formula -------------------------------------------------
 
 
-@pytest.mark.parametrize("rank", [None, 1, 7, 30, 1000])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_features_are_those_of_the_papers_up_to_a_rotation(X, new, rank, seed):
+@pytest.mark.parametrize("rank", [None, 1, 7, 1000])
+def test_features_are_those_of_the_papers_up_to_a_rotation(X, new, rank):
     # At this bandwidth all 30 eigenvalues are far above rounding.
-    model = Nystrom(gamma=1.0, n_landmarks=30, rank=rank, random_state=seed).fit(X)
-    Z = X[model.landmark_indices_]
-    np.testing.assert_array_equal(model.landmarks_, Z)
+    model = Nystrom(gamma=1.0, n_landmarks=30, rank=rank, random_state=0).fit(X)
+    Z = X[model.component_indices_]
+    np.testing.assert_array_equal(model.components_, Z)
     for rows in (X, new):
         B = rbf_kernel(rows, Z, gamma=1.0)
         expected = embedding(B, rbf_kernel(Z, gamma=1.0), rank)
         F = model.transform(rows)
         assert F.shape == expected.shape == (len(rows), model.rank_)
         np.testing.assert_allclose(gram(F), gram(expected), atol=1e-9)
-        np.testing.assert_allclose(F, B @ model.components_, atol=1e-9)
+        np.testing.assert_allclose(F, B @ model.normalization_.T, atol=1e-9)
 
 
-@pytest.mark.parametrize("rank", [1, 4, 20])
-def test_directions_of_the_approximation(X, K, rank):
+@pytest.mark.parametrize("rank", [1, 20])
+def test_directions_of_the_approximation(X, rank):
     settings = {"gamma": GAMMA, "n_landmarks": 40, "random_state": 0}
     whole = gram(Nystrom(**settings).fit_transform(X))
     model = Nystrom(rank=rank, rank_method="approximation", **settings).fit(X)
@@ -169,8 +165,9 @@ def test_directions_of_the_approximation(X, K, rank):
     np.testing.assert_allclose(F.T @ F, np.diag(values[::-1][:rank]), atol=1e-8)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("rank", [1, 5, 25])
+@pytest.mark.parametrize(
+    ("norm", "rank"), [("trace", 1), ("frobenius", 5), ("spectral", 25)]
+)
 def test_no_matrix_of_that_rank_is_nearer_to_the_approximation(X, norm, rank):
     settings = {"gamma": GAMMA, "n_landmarks": 40, "random_state": 0}
     whole = gram(Nystrom(**settings).fit_transform(X))
@@ -201,10 +198,16 @@ def test_linear_kernel_has_no_more_features_than_the_rows(X):
 
 
 @pytest.mark.parametrize(
-    "kernel",
-    ["rbf", "laplacian", "polynomial", "linear", "cosine", "arc-cosine", "chi2"],
+    ("kernel", "dtype"),
+    [
+        ("rbf", np.float32),
+        ("laplacian", np.float64),
+        ("polynomial", np.float64),
+        ("cosine", np.float32),
+        ("arc-cosine", np.float32),
+        ("chi2", np.float64),
+    ],
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_all_rows_as_landmarks_have_no_error(kernel, dtype, X):
     rows = np.abs(X[:60]).astype(dtype)
     model = Nystrom(kernel, n_landmarks=60, random_state=0).fit(rows)
@@ -213,22 +216,51 @@ def test_all_rows_as_landmarks_have_no_error(kernel, dtype, X):
         assert model.approximation_error(rows, norm) <= rounding
 
 
-def test_the_seed_gives_the_landmarks_of_the_clusterer(X):
-    settings = {"gamma": "median", "n_landmarks": 12, "random_state": 5}
-    model = Nystrom(**settings).fit(X)
-    clusters = NystromKMeans(3, **settings).fit(X)
-    np.testing.assert_array_equal(model.landmark_indices_, clusters.landmark_indices_)
-    assert model.gamma_ == clusters.gamma_ == model.kernel_.gamma
-    again = Nystrom(**settings).fit(X)
+@pytest.mark.parametrize("n_landmarks", [12, "auto"])
+@pytest.mark.parametrize("kernel", ["rbf", "cosine"])
+def test_the_seed_gives_the_landmarks_of_the_clusterer(X, kernel, n_landmarks):
+    rows = np.concatenate([X, X + 0.5, X * 1.1])
+    settings = {"kernel": kernel, "n_landmarks": n_landmarks, "random_state": 5}
+    model = Nystrom(**settings).fit(rows)
+    clusters = NystromKMeans(**settings).fit(rows)
+    np.testing.assert_array_equal(model.component_indices_, clusters.landmark_indices_)
+    assert model.gamma_ == clusters.gamma_
+    again = Nystrom(**settings).fit(rows)
     np.testing.assert_array_equal(model.transform(X), again.transform(X))
 
 
-def test_defaults(X):
-    model = Nystrom(random_state=0).fit(X)
-    assert len(model.landmarks_) == 100
+def test_few_rows_are_all_landmarks(X):
+    model = Nystrom(random_state=0).fit(X[:100])
+    assert sorted(model.component_indices_) == list(range(100))
     assert model.n_features_in_ == 4
-    small = Nystrom(random_state=0).fit(X[:30])
-    assert sorted(small.landmark_indices_) == list(range(30))
+
+
+def test_attributes_of_the_same_name_are_those_of_scikit_learn(X, new):
+    theirs = Nystroem(gamma=GAMMA, n_components=20, random_state=0).fit(X)
+    ours = Nystrom(gamma=GAMMA, landmarks=theirs.component_indices_).fit(X)
+    for name in ("components_", "component_indices_"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+    expected = theirs.normalization_.T @ theirs.normalization_
+    found = ours.normalization_.T @ ours.normalization_
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    values = rbf_kernel(new, ours.components_, gamma=GAMMA)
+    np.testing.assert_allclose(
+        ours.transform(new), values @ ours.normalization_.T, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_queries_do_not_advance_the_users_generator(X, make):
+    source = make(0)
+    model = Nystrom(n_landmarks=10, random_state=source).fit(X)
+    errors = [model.approximation_error(X, "spectral") for _ in range(2)]
+    lifts = [model.lift(X, n_repeats=2) for _ in range(2)]
+    assert errors[0] == errors[1]
+    assert lifts[0] == lifts[1]
+    twin = make(0)
+    Nystrom(n_landmarks=10, random_state=twin).fit(X)
+    later = [Nystrom(n_landmarks=9, random_state=rng).fit(X) for rng in (source, twin)]
+    np.testing.assert_array_equal(*(model.component_indices_ for model in later))
 
 
 # --- threads and memory -----------------------------------------------------------
@@ -263,15 +295,14 @@ def test_memory_does_not_change_the_spectral_norm(X):
 
 def test_too_little_memory_is_told_beforehand(X):
     with raises("max_memory allows 10 kB. Lower n_landmarks or n_jobs", MemoryError):
-        Nystrom(max_memory="10KB").fit(X)
+        Nystrom(n_landmarks=20, max_memory="10KB").fit(X)
 
 
 # --- errors -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("m", [1, 10, 60])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("m", "dtype"), [(1, np.float64), (60, np.float32)])
 def test_errors_against_all_eigenvalues(X, new, norm, m, dtype):
     model = Nystrom(gamma=GAMMA, n_landmarks=m, random_state=0).fit(X.astype(dtype))
     for rows in (X.astype(dtype), new.astype(dtype)):
@@ -288,8 +319,10 @@ def test_errors_against_all_eigenvalues(X, new, norm, m, dtype):
         assert relative == pytest.approx(error / scale, rel=1e-3)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("kernel", ["polynomial", "cosine", "arc-cosine", "laplacian"])
+@pytest.mark.parametrize(
+    ("norm", "kernel"),
+    [("trace", "polynomial"), ("frobenius", "cosine"), ("spectral", "laplacian")],
+)
 def test_errors_of_other_kernels(X, norm, kernel):
     model = Nystrom(kernel, n_landmarks=8, random_state=0).fit(X)
     full = model.kernel_(X, X)
@@ -340,7 +373,7 @@ def test_weights_choose_the_directions_of_the_approximation(X):
 def test_rows_of_weight_zero_are_no_landmarks(X):
     weights = (np.arange(len(X)) % 3 == 0).astype(float)
     model = Nystrom(n_landmarks=30, random_state=0).fit(X, sample_weight=weights)
-    assert weights[model.landmark_indices_].all()
+    assert weights[model.component_indices_].all()
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -393,16 +426,17 @@ def frobenius_norms(uneven, seed):
         return residual.frobenius(np.random.default_rng(seed))
 
 
+@pytest.mark.law
 def test_the_sampled_norm_is_unbiased_and_its_error_as_stated(uneven, monkeypatch):
     exact = frobenius_norms(uneven, 0)
     monkeypatch.setattr(residual_module, "EXACT_ROWS", 2500)
     monkeypatch.setattr(residual_module, "FROBENIUS_PRECISION", 0.03)
     monkeypatch.setattr(residual_module, "_STRIP", 64)
-    found = [frobenius_norms(uneven, seed) for seed in range(60)]
+    found = [frobenius_norms(uneven, seed) for seed in range(30)]
     errors = np.array([norms.error for norms in found]) / exact.error
     matrices = np.array([norms.matrix for norms in found]) / exact.matrix
     for ratios in (errors, matrices):
-        assert abs(ratios.mean() - 1.0) < 4.0 * 0.03 / np.sqrt(60)
+        assert abs(ratios.mean() - 1.0) < 4.0 * 0.03 / np.sqrt(30)
         assert ratios.std() < 1.3 * 0.03
     # Draws end when both are precise enough: the worse of them only just is.
     assert max(errors.std(), matrices.std()) > 0.6 * 0.03
@@ -448,10 +482,10 @@ def test_lift_is_the_ratio_of_errors(X):
 
 def test_lift_of_uniform_over_uniform_is_about_one(X):
     lifts = [
-        Nystrom(n_landmarks=10, random_state=seed).fit(X).lift(X) for seed in range(8)
+        Nystrom(n_landmarks=10, random_state=seed).fit(X).lift(X) for seed in range(5)
     ]
     assert 0.8 < np.median(lifts) < 1.25
-    assert len(set(lifts)) == 8
+    assert len(set(lifts)) == 5
     model = Nystrom(n_landmarks=10, random_state=0).fit(X)
     assert model.lift(X) == lifts[0]
     assert model.lift(X, n_repeats=1) != lifts[0]
@@ -490,14 +524,15 @@ def test_lift_of_a_perfect_map(X):
 # --- precomputed ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("rank", [None, 9])
+@pytest.mark.parametrize(
+    ("rank", "method"), [(None, "landmarks"), (9, "landmarks"), (9, "approximation")]
+)
 def test_a_precomputed_kernel_with_few_landmarks(X, new, K, rank, method):
     settings = {"rank": rank, "rank_method": method, "landmarks": np.arange(5, 150, 4)}
     given = Nystrom("precomputed", **settings).fit(K)
     known = Nystrom("rbf", gamma=GAMMA, **settings).fit(X)
     assert given.rank_ == known.rank_
-    np.testing.assert_array_equal(given.landmarks_[:, 0], np.arange(5, 150, 4))
+    np.testing.assert_array_equal(given.components_[:, 0], np.arange(5, 150, 4))
     cross = rbf_kernel(new, X, gamma=GAMMA)
     np.testing.assert_allclose(
         gram(given.transform(cross)), gram(known.transform(new)), atol=1e-8
@@ -511,7 +546,7 @@ def test_a_precomputed_kernel_with_few_landmarks(X, new, K, rank, method):
 
 def test_landmarks_of_a_precomputed_kernel_are_chosen(K):
     model = Nystrom("precomputed", n_landmarks=20, random_state=0).fit(K)
-    assert len(set(model.landmark_indices_.tolist())) == 20
+    assert len(set(model.component_indices_.tolist())) == 20
     assert model.lift(K, n_repeats=3) > 0.0
     assert model.transform(K[:7]).shape == (7, model.rank_)
     assert model.gamma_ is None
@@ -529,15 +564,20 @@ def test_a_precomputed_kernel_in_float32(K):
 
 
 @pytest.mark.parametrize(
-    "form", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
+    ("form", "kernel"),
+    [
+        (sparse.csr_array, "rbf"),
+        (sparse.csr_array, "laplacian"),
+        (sparse.csc_matrix, "linear"),
+        (sparse.coo_array, "cosine"),
+    ],
 )
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian", "cosine"])
 def test_sparse_rows(X, form, kernel):
     rows = np.where(X > 2.0, X, 0.0)
     settings = {"n_landmarks": 20, "rank": 4, "random_state": 0}
     dense = Nystrom(kernel, **settings).fit(rows)
     model = Nystrom(kernel, **settings).fit(form(rows))
-    assert sparse.issparse(model.landmarks_)
+    assert sparse.issparse(model.components_)
     F = model.transform(form(rows))
     assert isinstance(F, np.ndarray)
     np.testing.assert_allclose(gram(F), gram(dense.transform(rows)), atol=1e-6)
@@ -552,10 +592,7 @@ def test_sparse_rows(X, form, kernel):
     ("dtype", "out"),
     [
         ("f2", "f4"),
-        ("f4", "f4"),
-        ("f8", "f8"),
         ("u1", "f4"),
-        ("i2", "f4"),
         ("i8", "f8"),
     ],
 )
@@ -564,7 +601,7 @@ def test_types_of_numbers(dtype, out):
     settings = {"n_landmarks": 20, "rank": 5, "random_state": 0}
     model = Nystrom(**settings).fit(rows.astype(dtype))
     F = model.transform(rows.astype(dtype))
-    assert F.dtype == model.components_.dtype == out
+    assert F.dtype == model.normalization_.dtype == out
     expected = Nystrom(**settings).fit_transform(rows.astype(float))
     np.testing.assert_allclose(gram(F), gram(expected), atol=1e-4)
 
@@ -608,7 +645,7 @@ def test_float32_rows_that_repeat(replace):
 
 def test_constant_rows_and_one_feature():
     with pytest.warns(UserWarning, match="Only 1 landmarks were chosen"):
-        model = Nystrom(random_state=0).fit(np.ones((20, 3)))
+        model = Nystrom(n_landmarks=5, random_state=0).fit(np.ones((20, 3)))
     np.testing.assert_allclose(np.abs(model.transform(np.ones((2, 3)))), 1.0)
     line = np.arange(50.0)[:, None]
     model = Nystrom(n_landmarks=1, random_state=0).fit(line)
@@ -641,8 +678,8 @@ def test_a_kernel_of_ones_own(X):
 def test_landmarks_that_are_no_rows(X):
     points = np.random.default_rng(9).normal(size=(25, 4))
     model = Nystrom(gamma=GAMMA, landmarks=points).fit(X)
-    assert model.landmark_indices_ is None
-    np.testing.assert_array_equal(model.landmarks_, points)
+    assert model.component_indices_ is None
+    np.testing.assert_array_equal(model.components_, points)
     B = rbf_kernel(X, points, gamma=GAMMA)
     expected = embedding(B, rbf_kernel(points, gamma=GAMMA))
     np.testing.assert_allclose(gram(model.transform(X)), gram(expected), atol=1e-8)
@@ -683,8 +720,9 @@ def test_fit_transform_takes_weights(X):
 # --- bad input --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, "3", True])
-@pytest.mark.parametrize("name", ["rank", "n_landmarks"])
+@pytest.mark.parametrize(
+    ("name", "value"), [("rank", 0), ("rank", 1.5), ("n_landmarks", "3")]
+)
 def test_counts_should_be_positive_integers(X, name, value):
     with raises(f"{name}={value!r} should be an integer >= 1."):
         Nystrom(**{name: value}).fit(X)
@@ -754,7 +792,7 @@ def test_precomputed_should_be_symmetric(K):
     Nystrom("precomputed", landmarks=[0, 1]).fit(skew)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "cosine", "linear"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_every_row_is_looked_at(X, kernel):
     bad = X.copy()
     bad[149, 2] = np.nan

@@ -290,7 +290,7 @@ BOMBS = {
         {
             "__metadata__": {
                 "format": "sketchmeans-model",
-                "version": "1.1",
+                "version": "1.2",
                 "sha256": "0" * 64,
                 "schema": "[" + "[]," * 2_000_000 + "[]]",
             }
@@ -300,7 +300,7 @@ BOMBS = {
         {
             "__metadata__": {
                 "format": "sketchmeans-model",
-                "version": "1.1",
+                "version": "1.2",
                 "sha256": "0" * 64,
                 "schema": "[" + "0;" * 1_000_000 + "0]",
             }

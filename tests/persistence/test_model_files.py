@@ -438,7 +438,7 @@ def test_the_file_is_safetensors_with_a_schema(X, file):
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     metadata = header["__metadata__"]
     assert metadata["format"] == "sketchmeans-model"
-    assert metadata["version"] == "1.1"
+    assert metadata["version"] == "1.2"
     schema = json.loads(metadata["schema"])
     assert schema["written_by"] == f"sketchmeans {sketchmeans.__version__}"
     assert schema["model"]["object"] == "NystromKMeans"
@@ -453,7 +453,7 @@ def test_the_file_can_be_read_as_the_docs_say(X, file):
     start = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:start])
     metadata = header.pop("__metadata__")
-    total = hashlib.sha256(f"1.1\n{metadata['schema']}\n".encode())
+    total = hashlib.sha256(f"1.2\n{metadata['schema']}\n".encode())
     for name, entry in sorted(header.items()):
         shape = ",".join(map(str, entry["shape"]))
         total.update(f"{name}:{entry['dtype']}:{shape}\n".encode())

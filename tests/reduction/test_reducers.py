@@ -29,9 +29,8 @@ from sketchmeans import (
 )
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.reduction import REDUCERS, as_reducer
-from sketchmeans.reduction.mailman import MailmanProduct, group_width
-from sketchmeans.reduction.sampling import draw_features, sampling_probabilities
-from sketchmeans.reduction.signs import Signs, draw_signs
+from sketchmeans.reduction.signs import MailmanProduct, Signs, draw_signs, group_width
+from sketchmeans.reduction.spectral import draw_features, sampling_probabilities
 
 ALL = list(REDUCERS.values())
 SELECTORS = [FeatureSampling, LaplacianScore]
@@ -53,15 +52,10 @@ def _expected_failures(estimator):
 # variable that is read at import: test_array_api_check runs it in a process of its own.
 @parametrize_with_checks(
     [
-        FeatureSampling(),
-        FeatureSampling(svd="exact"),
         FeatureSampling(n_clusters=2, fit_rows=8),
-        SignProjection(),
         SignProjection(n_components=1, method="mailman"),
         ApproximateSVD(n_clusters=2),
-        ApproximateSVD(n_clusters=2, svd="exact"),
         LaplacianScore(),
-        LaplacianScore(n_components=1, n_neighbors=2),
     ],
     expected_failed_checks=_expected_failures,
 )
@@ -69,6 +63,7 @@ def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
+@pytest.mark.process
 def test_array_api_check():
     code = """
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -224,8 +219,10 @@ def laplacian_oracle(X, n_neighbors):
     return np.array(scores)
 
 
-@pytest.mark.parametrize("n_neighbors", [1, 5, 30])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("n_neighbors", "form"),
+    [(1, np.asarray), (5, sparse.csr_array), (30, np.asarray)],
+)
 def test_laplacian_scores_are_their_formula(X, n_neighbors, form):
     part = X[:90, :12]
     fitted = LaplacianScore(4, n_neighbors=n_neighbors).fit(form(part))
@@ -340,25 +337,30 @@ def test_partition_of_the_sketch_is_within_the_factor_of_the_theorem(reducer):
 # --- the mailman product --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (300, 17), (130, 1), (257, 700), (3, 64)])
-@pytest.mark.parametrize("r", [1, 7, 8, 9, 40])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("shape", "r", "dtype"),
+    [
+        ((1, 1), 1, np.float64),
+        ((300, 17), 7, np.float32),
+        ((130, 1), 8, np.float64),
+        ((257, 700), 40, np.float32),
+        ((257, 700), 9, np.float64),
+        ((3, 64), 9, np.float32),
+    ],
+)
 def test_mailman_product_is_the_plain_product(shape, r, dtype):
     rng = np.random.default_rng(r)
     X = rng.standard_normal(shape).astype(dtype)
     bits = draw_signs(shape[1], r, rng)
     expected = X.astype(float) @ Signs(bits, r).panel(0, shape[1], np.float64)
-    out = np.empty((shape[0], r), dtype)
     with Workers(1) as workers:
-        MailmanProduct(bits, r, dtype, workers)(X, out)
-        np.testing.assert_allclose(
-            out, expected, rtol=0, atol=8 * shape[1] * np.finfo(dtype).eps
-        )
-        out[:] = np.nan
-        MailmanProduct(bits, r, dtype, workers)(sparse.csr_array(X), out)
-        np.testing.assert_allclose(
-            out, expected, rtol=0, atol=8 * shape[1] * np.finfo(dtype).eps
-        )
+        product = MailmanProduct(bits, r, dtype, workers)
+        for form in (np.asarray, sparse.csr_array):
+            found = product(form(X))
+            assert found.dtype == dtype
+            np.testing.assert_allclose(
+                found, expected, rtol=0, atol=8 * shape[1] * np.finfo(dtype).eps
+            )
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
@@ -408,7 +410,7 @@ def test_signs_do_not_depend_on_the_rows(X):
 
 
 @pytest.mark.parametrize("reducer", ALL)
-@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float64])
 def test_csr_is_dense(reducer, dtype):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 200, (700, 30)) * (rng.random((700, 30)) < 0.4)
@@ -450,7 +452,7 @@ def test_integers_are_their_floats(reducer):
 
 
 @pytest.mark.parametrize("reducer", ALL)
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("dtype", [np.uint8])
 def test_memory_map(reducer, dtype, tmp_path):
     X = np.random.default_rng(0).integers(0, 255, (3000, 30)).astype(dtype)
     np.save(tmp_path / "X.npy", X)
@@ -533,9 +535,7 @@ def test_a_subsample_finds_about_the_same_directions(reducer, X):
     ("reducer", "k", "size"),
     [
         (SignProjection, 3, 20),
-        (SignProjection, 8, 32),
         (SignProjection, 50, 60),
-        (LaplacianScore, 2, 20),
         (LaplacianScore, 8, 32),
         (ApproximateSVD, 3, 3),
         (ApproximateSVD, 100, 60),
@@ -562,8 +562,8 @@ def test_more_features_than_there_are_is_an_error(reducer, X):
     reducer(40).fit(X)
 
 
-@pytest.mark.parametrize("reducer", SPECTRAL)
-@pytest.mark.parametrize("eps", [0.0, 1.0, -0.5, 2, np.nan, "small", None, True])
+@pytest.mark.parametrize("reducer", SPECTRAL[:1])
+@pytest.mark.parametrize("eps", [0.0, 1.0, np.nan, "small", True])
 def test_eps_outside_0_1_is_an_error(reducer, eps, X):
     with pytest.raises(ValueError, match=r"eps=.* should be"):
         reducer(eps=eps).fit(X)
@@ -613,8 +613,10 @@ def test_exact_svd_checks_its_memory(X, monkeypatch):
 
 
 @pytest.mark.parametrize("reducer", ALL)
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("shape", [(50, 30), (3, 30), (50, 1), (1, 4), (100, 100)])
+@pytest.mark.parametrize(
+    ("form", "shape"),
+    [(np.asarray, (50, 30)), (sparse.csr_array, (3, 30)), (np.asarray, (1, 4))],
+)
 def test_zero_table(reducer, form, shape):
     X = form(np.zeros(shape))
     C = reducer(n_clusters=4, random_state=0).fit_transform(X)
@@ -631,9 +633,15 @@ def test_fewer_features_than_clusters(reducer, form, X):
     assert fitted.transform(form(X[:, :3])).shape == (400, fitted.n_components_)
 
 
-@pytest.mark.parametrize("svd", ["fast", "exact"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(400, 100), (30, 100), (400, 12)])
+@pytest.mark.parametrize(
+    ("svd", "dtype", "shape"),
+    [
+        ("fast", np.float32, (400, 100)),
+        ("fast", np.float64, (400, 100)),
+        ("exact", np.float32, (30, 100)),
+        ("exact", np.float64, (400, 12)),
+    ],
+)
 def test_rank_below_the_number_of_clusters(svd, dtype, shape):
     rng = np.random.default_rng(0)
     X = (
@@ -661,8 +669,9 @@ def test_repeated_rows_and_one_feature(reducer):
     np.testing.assert_allclose(np.abs(C[10] / C[0]), 2.5)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("reducer", ALL)
+@pytest.mark.parametrize(
+    ("reducer", "value"), [(r, np.inf if i % 2 else np.nan) for i, r in enumerate(ALL)]
+)
 def test_values_that_are_not_finite(reducer, value, X):
     bad = X.copy()
     bad[37, 5] = value
@@ -704,8 +713,10 @@ def test_names_of_made_features(reducer, X):
     assert list(fitted.get_feature_names_out()) == [f"{prefix}{i}" for i in range(3)]
 
 
-@pytest.mark.parametrize("reducer", ALL)
-@pytest.mark.parametrize(("output", "kind"), [("pandas", pd), ("polars", pl)])
+@pytest.mark.parametrize(
+    ("reducer", "output", "kind"),
+    [(r, *[("pandas", pd), ("polars", pl)][i % 2]) for i, r in enumerate(ALL)],
+)
 def test_set_output(reducer, output, kind, X):
     model = reducer(4, n_clusters=3, random_state=0).set_output(transform=output)
     C = model.fit_transform(kind.DataFrame({f"f{i}": X[:, i] for i in range(40)}))

@@ -48,19 +48,15 @@ from sketchmeans.engine.spaces import (
     origin,
 )
 from sketchmeans.engine.start import Start, read_start
-from sketchmeans.engine.subsample import far_rows
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import (
     LandmarkPath,
     Landmarks,
-    chosen_landmarks,
-    grown,
+    choose_landmarks,
     is_selector,
     read_landmarks,
-    successive_draws,
 )
-from sketchmeans.landmarks.coverage import PROBED_ROWS, cover_rare_rows
 from sketchmeans.numerics.linalg import Array, check_no_overflow
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
@@ -76,7 +72,7 @@ from sketchmeans.reduction import (
     Reducer,
     ShiftedRows,
     as_reducer,
-    reduced,
+    fit_reducer,
 )
 
 #: Weight of all earlier batches together, in weights of the last one, at the most:
@@ -124,7 +120,7 @@ class NystromKMeans(KernelClusterer):
         the cost by less than 0.5%; see `landmark_path_`.
     landmarks : str, LandmarkSelector or array, default="uniform"
         How landmarks are chosen: "uniform", "diagonal", "column-norm", "leverage",
-        "ridge-leverage", "bless", "k-dpp", "kmeans", "kmeans++", "greedy", "cholesky",
+        "ridge-leverage", "bless", "k-dpp", "kmeans", "k-means++", "greedy", "cholesky",
         "rpcholesky" or a selector object (see `sketchmeans.landmarks`); or points
         (m, d), or row numbers (m,).
     reducer : str, transformer or None, default=None
@@ -317,7 +313,7 @@ class NystromKMeans(KernelClusterer):
                 if reducer is not None:
                     names = getattr(self, "feature_names_in_", None)
                     shift = self._reducer_shift(reducer, original)
-                    view = reduced(reducer, _about(original, shift), names)
+                    view = fit_reducer(reducer, _about(original, shift), names)
                     if view.load_memory <= IN_MEMORY_BYTES:  # the data alone decide
                         view.hold()
                     rows = view
@@ -532,47 +528,19 @@ class NystromKMeans(KernelClusterer):
         growth_rng: np.random.Generator,
     ) -> tuple[Landmarks, LandmarkPath | None]:
         """Return the landmarks, chosen or given, and how their number was found."""
-        path = None
-
-        def auto() -> int:
-            nonlocal path
-            if not rows.is_sparse and kernel.features(rows.block(0, 1)) is not None:
-                # More landmarks than features span no more.
-                wanted = max(2 * rows.n_features, 10 * self.n_clusters)
-                return len(successive_draws(rows, min(len(rows), wanted), growth_rng))
-            budget = memory_budget(self.max_memory)
-            path = grown(rows, kernel, self.n_clusters, growth_rng, budget)
-            return path.chosen
-
         given = self.landmarks
         if isinstance(rows, ReducedRows) and not is_selector(given):
             # Points are of the space of X: they are checked there, and then reduced.
             read = read_landmarks(given, rows.source, kernel)
             given = rows.points(read.points) if read.indices is None else read.indices
-        found = chosen_landmarks(given, self.n_landmarks, rows, kernel, rng, auto)
-        if path is not None and isinstance(given, str) and given == "uniform":
-            found = self._cover(found, path, rows, kernel, rng)
-        return found, path
-
-    def _cover(
-        self,
-        found: Landmarks,
-        path: LandmarkPath,
-        rows: Rows,
-        kernel: Kernel,
-        rng: np.random.Generator,
-    ) -> Landmarks:
-        """Add landmarks for rare and far groups of rows, which uniform ones miss."""
-        if is_given(kernel) or found.indices is None:
-            return found
-        far = np.setdiff1d(far_rows(rows, rng), found.indices)
-        if len(far):
-            indices = np.concatenate([found.indices, far])
-            found = Landmarks(kernel.points(rows, indices), indices)
-        if not kernel.proven or len(rows) > PROBED_ROWS:
-            return found
-        return cover_rare_rows(
-            found, rows, kernel, np.arange(len(rows)), float(path.cost[-1])
+        return choose_landmarks(
+            given,
+            self.n_landmarks,
+            rows,
+            kernel,
+            self.n_clusters,
+            (rng, growth_rng),
+            memory_budget(self.max_memory),
         )
 
     def _schedule(

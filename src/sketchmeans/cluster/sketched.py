@@ -35,7 +35,7 @@ from sketchmeans.numerics.parameters import (
     check_integer,
     is_auto,
 )
-from sketchmeans.reduction import ShiftedRows, as_reducer, reduced
+from sketchmeans.reduction import ShiftedRows, as_reducer, fit_reducer
 
 #: Restarts that go on in the original space, and passes until one is left.
 _FINALISTS, _PLAYOFF_PASSES = 3, 3
@@ -174,7 +174,9 @@ class SketchedKMeans(Clusterer):
             progress = Progress(self, self.verbose)
             with progress.step("sketch"):
                 near = ShiftedRows(rows, space.shift) if space.shift.any() else rows
-                view = reduced(reducer, near, getattr(self, "feature_names_in_", None))
+                view = fit_reducer(
+                    reducer, near, getattr(self, "feature_names_in_", None)
+                )
                 schedule = self._schedule(view, self._restarts(seeding))
                 sketch = view.load()
             found = self._search(sketch, seeding, schedule, cluster_rng, progress)

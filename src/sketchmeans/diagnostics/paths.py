@@ -18,13 +18,13 @@ from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.lloyd import Centers, lloyd
 from sketchmeans.engine.seeding import KMeansPlusPlus
 from sketchmeans.engine.spaces import LandmarkSpace
-from sketchmeans.kernels import Kernel, as_kernel, is_given
+from sketchmeans.kernels import Kernel, as_kernel, compute_gram, is_given
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks.base import successive_draws
+from sketchmeans.landmarks.base import draw_distinct_rows
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.theory.checks import check_below, check_positive
-from sketchmeans.theory.problem import KernelLike, Problem, compute_gram, open_problem
+from sketchmeans.theory.problem import KernelLike, Problem, open_problem
 
 #: Restarts of each fit, and what ends them.
 _RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3
@@ -252,7 +252,7 @@ class _Study:
         """Return cost and labels of the rows to evaluate on, for each k."""
         sample, kernel = self._subsample(rng), self._kernel
         m = min(max(max(self._ks), ceil(sqrt(self._size * max(self._ks)))), self._size)
-        points = kernel.points(sample, successive_draws(sample, m, rng))
+        points = kernel.points(sample, draw_distinct_rows(sample, m, rng))
         space = LandmarkSpace(kernel, points, sample.dtype, sample.workers)
         engine = MixedEngine(sample, space, _STORE, many_passes=True)
         judge = BlockEngine(self._judge, space, _STORE, many_passes=True)
@@ -275,7 +275,7 @@ class _Study:
         size = min(_SPECTRUM_ROWS, len(self._rows))
         sample = self._rows.subset(self._draw(self._spectrum_rng, size), None)
         points = self._kernel.points(sample, np.arange(size))
-        K = compute_gram(self._kernel, points, sample)
+        K = compute_gram(self._kernel, points, sample.workers, sample)
         total = self._rows.total_weight
         values = np.maximum(largest_eigenvalues(K, len(K)), 0.0) * (total / len(sample))
         return float((values / (values + sqrt(total))).sum())

@@ -11,14 +11,19 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
+from sketchmeans.data.sampling import draw, row_weights
 from sketchmeans.engine.assign import Table
 from sketchmeans.engine.lloyd import Centers
-from sketchmeans.kernels import Kernel, Linear, is_given, squared_norms, toarray
-from sketchmeans.landmarks.base import row_weights
-from sketchmeans.landmarks.draws import draw
+from sketchmeans.kernels import (
+    Kernel,
+    Linear,
+    compute_gram,
+    is_given,
+    squared_norms,
+    toarray,
+)
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues, pseudo_inverse
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.theory.problem import compute_gram
 
 #: Roundings of a kernel value, or of a sum of products, that are allowed for.
 _ROUNDINGS = 16.0
@@ -73,7 +78,7 @@ def compute_nystrom_moment(
     cost of centres in the span of the first points.
     """
     m = points.shape[0]
-    gram = compute_gram(kernel, points, rows)
+    gram = compute_gram(kernel, points, rows.workers, rows)
     margin = _CUT_MARGIN[rows.dtype]
     root = pseudo_inverse(gram, dtype=rows.dtype, margin=margin).root()
     used = np.flatnonzero(root.any(axis=1))
@@ -175,7 +180,7 @@ def bound_by_subsamples(
 
     def bound(points: Block) -> Array:
         if is_given(kernel):
-            matrix = compute_gram(kernel, points, rows)
+            matrix = compute_gram(kernel, points, rows.workers, rows)
         else:
             dtype = rows.dtype if kernel.nonnegative else np.dtype(np.float64)
             matrix = _fill_gram(points, kernel, dtype, rows.workers)

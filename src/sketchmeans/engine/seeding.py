@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.parameters import check_integer, is_auto
+from sketchmeans.numerics.parameters import canonical_name, check_integer, is_auto
 
 Distances = Callable[[Array], Array]
 Generators = Sequence[np.random.Generator]
@@ -222,8 +222,8 @@ def as_seeding(init: Any, others: str = "") -> Seeding:
     `others` says what else it might have been.
     """
     if isinstance(init, str):
-        if init in SEEDINGS:
-            return SEEDINGS[init]()
+        if (name := canonical_name(init)) in SEEDINGS:
+            return SEEDINGS[name]()
     elif hasattr(init, "seed"):
         if hasattr(init, "check_params"):  # now, not when the landmarks are chosen
             init.check_params()

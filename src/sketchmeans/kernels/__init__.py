@@ -6,29 +6,40 @@ once for many blocks of rows, and ``diagonal(X)``, which never forms a matrix.
 
 from __future__ import annotations
 
-from sketchmeans.kernels.arrays import squared_norms, toarray
-from sketchmeans.kernels.base import Columns, Kernel, is_proven
+from sketchmeans.kernels.arrays import (
+    squared_distances_among,
+    squared_norms,
+    toarray,
+)
+from sketchmeans.kernels.base import Kernel, KernelColumns, is_proven
 from sketchmeans.kernels.distances import RBF, FromDistances, Laplacian
 from sketchmeans.kernels.names import (
     KERNELS,
     as_kernel,
     is_given,
+    kernel_of,
+    resolve_kernel,
     typical_exponent,
     warn_if_indefinite,
 )
-from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
+from sketchmeans.kernels.pairwise import (
+    Chi2,
+    Pairwise,
+    Precomputed,
+    check_kernel_matrix,
+    compute_gram,
+)
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
-from sketchmeans.kernels.squared import squared_distances_among
 
 __all__ = [
     "KERNELS",
     "RBF",
     "ArcCosine",
     "Chi2",
-    "Columns",
     "Cosine",
     "FromDistances",
     "Kernel",
+    "KernelColumns",
     "Laplacian",
     "Linear",
     "Pairwise",
@@ -36,8 +47,12 @@ __all__ = [
     "Precomputed",
     "Sigmoid",
     "as_kernel",
+    "check_kernel_matrix",
+    "compute_gram",
     "is_given",
     "is_proven",
+    "kernel_of",
+    "resolve_kernel",
     "squared_distances_among",
     "squared_norms",
     "toarray",

@@ -9,6 +9,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from sketchmeans.data.rows import Rows
+from sketchmeans.data.sampling import first_rows, row_weights, sample_rows
+from sketchmeans.kernels.arrays import toarray
 from sketchmeans.numerics.linalg import Array
 
 Gamma = float | str
@@ -45,35 +47,31 @@ def resolve_gamma(
         if not 0.0 < float(gamma) < np.inf:
             raise ValueError(f"gamma={gamma!r} should be a positive finite number.")
         return float(gamma)
-    if not isinstance(gamma, str):
-        pass
-    elif gamma == "scale":
+    if not isinstance(gamma, str) or gamma not in ("mean", "median", "scale"):
+        raise ValueError(
+            f"gamma={gamma!r} should be a positive number, 'mean', 'median' or 'scale'."
+        )
+    if gamma == "scale":
         return _inverse(rows.n_features * _entry_variance(rows))
-    elif gamma == "mean":
-        if distance == "sqeuclidean":
-            # The mean over all pairs is twice the variance: no pairs are formed.
-            return _inverse(2.0 * 2.0 * _variance(rows))
-        if distance == "cityblock":
-            return _inverse(_mean_l1_distance(rows, rng))
-        return 1.0 / rows.n_features
-    elif gamma == "median":
+    if gamma == "median":
         if distance is None:
             raise ValueError(
                 "gamma='median' is defined for the rbf and laplacian kernels; give a "
                 "number, 'mean' or 'scale'."
             )
-        factor = 2.0 if distance == "sqeuclidean" else 1.0
         median = _median_distance(rows, distance, rng)
-        if median == 0.0:  # more than half of the pairs are equal rows
-            return resolve_gamma("mean", distance, rows, rng)
-        return _inverse(factor * median)
-    raise ValueError(
-        f"gamma={gamma!r} should be a positive number, 'mean', 'median' or 'scale'."
-    )
+        if median > 0.0:  # else more than half of the pairs are equal rows
+            return _inverse((2.0 if distance == "sqeuclidean" else 1.0) * median)
+    if distance == "sqeuclidean":
+        # The mean over all pairs is twice the variance: no pairs are formed.
+        return _inverse(2.0 * 2.0 * _variance(rows))
+    if distance == "cityblock":
+        return _inverse(_mean_l1_distance(rows, rng))
+    return 1.0 / rows.n_features
 
 
 def _inverse(spread: float) -> float:
-    # Rows that are all equal have no scale: any bandwidth tells them apart equally.
+    # Rows that are all equal have no scale: any bandwidth will do.
     if spread <= 0.0:
         return 1.0
     with np.errstate(over="ignore", divide="ignore"):
@@ -100,13 +98,9 @@ def _variance(rows: Rows) -> float:
 
 
 def _are_equal(rows: Rows) -> bool:
-    """Say whether all rows that count are the same, as far as a few can tell."""
-    few = np.arange(min(_PAIR_ROWS, len(rows)))
-    if rows.weights is not None:
-        few = np.flatnonzero(rows.weights)[:_PAIR_ROWS]
-    block = rows.take(few)
-    dense = block.toarray() if rows.is_sparse else block
-    return bool((dense == dense[0]).all())
+    """Say whether the first rows that count are all the same."""
+    few = toarray(rows.take(first_rows(rows, _PAIR_ROWS)))
+    return bool((few == few[0]).all())
 
 
 def _entry_variance(rows: Rows) -> float:
@@ -118,26 +112,24 @@ def _entry_variance(rows: Rows) -> float:
 
 @dataclass(frozen=True)
 class _Sample:
-    """A few dense rows in float64, their weights, and what these are in units of."""
+    """A few dense rows in float64, with weights in multiples of `unit`."""
 
     X: Array
     weights: Array
-    unit: float = 1.0
+    unit: float
 
     @classmethod
     def of(cls, rows: Rows, size: int, rng: np.random.Generator) -> _Sample:
         """Return all rows if they are few, or else some, each drawn by its weight."""
-        share = None if rows.weights is None else rows.weights / rows.weights.sum()
         if len(rows) <= size:
-            indices = np.arange(len(rows))
-            weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+            numbers, weights, unit = (
+                np.arange(len(rows)),
+                row_weights(rows),
+                rows.weight_unit,
+            )
         else:
-            indices = rng.choice(len(rows), size, replace=share is not None, p=share)
-            weights = np.ones(size)
-        sample = rows.take(indices)
-        dense = sample.toarray() if rows.is_sparse else sample
-        unit = rows.weight_unit if len(rows) <= size else 1.0
-        return cls(np.asarray(dense, dtype=np.float64), weights, unit)
+            numbers, weights, unit = sample_rows(rows, size, rng), np.ones(size), 1.0
+        return cls(toarray(rows.take(numbers)).astype(np.float64), weights, unit)
 
 
 def _mean_l1_distance(rows: Rows, rng: np.random.Generator) -> float:
@@ -152,11 +144,12 @@ def _mean_l1_distance(rows: Rows, rng: np.random.Generator) -> float:
     total = 0.0
     for feature in X.T:
         order = np.argsort(feature, kind="stable")
-        mass = weights[order]
-        below = np.cumsum(mass) - mass
-        above = mass.sum() - below - mass
+        sorted_weights = weights[order]
+        below = np.cumsum(sorted_weights) - sorted_weights
+        above = sorted_weights.sum() - below - sorted_weights
         # About the least value: rows that are all equal are exactly so.
-        total += float((mass * (below - above)) @ (feature[order] - feature[order[0]]))
+        offsets = feature[order] - feature[order[0]]
+        total += float((sorted_weights * (below - above)) @ offsets)
     return 2.0 * total / float(weights.sum()) ** 2
 
 
@@ -167,10 +160,7 @@ def typical_distance(rows: Rows, distance: str, rng: np.random.Generator) -> flo
 
 def nearby_distance(rows: Rows, distance: str) -> float:
     """Return the median over the pairs of the first rows that count, which is cheap."""
-    numbers = np.arange(min(_FIRST_ROWS, len(rows)))
-    if rows.weights is not None:
-        numbers = np.flatnonzero(rows.weights)[:_FIRST_ROWS]
-    sample = rows.subset(numbers, None)
+    sample = rows.subset(first_rows(rows, _FIRST_ROWS), None)
     return _median_distance(sample, distance, np.random.default_rng(0))
 
 
@@ -186,5 +176,5 @@ def _median_distance(
     others = np.maximum(weights - 1.0 / sample.unit, 0.0)
     np.fill_diagonal(pairs, weights * others)
     order = np.argsort(values, kind="stable")
-    mass = np.cumsum(pairs.ravel()[order])
-    return float(values[order][np.searchsorted(mass, 0.5 * mass[-1])])
+    below = np.cumsum(pairs.ravel()[order])
+    return float(values[order][np.searchsorted(below, 0.5 * below[-1])])

@@ -11,21 +11,21 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 from sketchmeans.data.rows import Block, Rows, block_height, filled, float_type
-from sketchmeans.kernels.bandwidth import resolve_gamma
-from sketchmeans.kernels.squared import SquaredDistances
-from sketchmeans.numerics.linalg import (
-    SYMMETRY_TOLERANCE,
-    ZERO_DISTANCE_ROUNDINGS,
-    Array,
+from sketchmeans.data.sampling import first_rows
+from sketchmeans.kernels.arrays import (
+    SquaredDistances,
+    write,
 )
+from sketchmeans.kernels.bandwidth import resolve_gamma
+from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE, Array, clip_zero_distances
 from sketchmeans.numerics.parallel import Workers
 
 #: Rows on which kernels of users are tried.
 _PROBED_ROWS = 16
 
 
-class Columns(Protocol):
-    """The columns ``k(·, Z)`` of a kernel, ready for blocks of rows."""
+class KernelColumns(Protocol):
+    """The columns ``k(·, Z)`` of a kernel, prepared for blocks of rows."""
 
     def __call__(self, block: Block, out: Array | None = None) -> Array:
         """Return ``k(block, Z)``, written into `out` if given."""
@@ -35,15 +35,15 @@ class Columns(Protocol):
 class Kernel(BaseEstimator):
     """Base of all kernels.
 
-    A kernel of your own subclasses this and defines `against` and `diagonal`;
-    it needs no more than scikit-learn's rule that ``__init__`` only stores its
-    parameters.
+    A kernel of your own subclasses this and defines `against` and `diagonal`, and its
+    ``__init__`` only stores its parameters, as scikit-learn demands.
+    `sketchmeans.testing.KernelContract` tests it.
     """
 
     #: Whether every kernel matrix is positive semi-definite.
     positive_definite: bool = True
 
-    #: Whether that is known for every table, and not just supposed, of this very class.
+    #: Whether that is a theorem, for this very class and every table.
     proven: bool = False
 
     #: Whether no value is below zero.
@@ -58,40 +58,12 @@ class Kernel(BaseEstimator):
     #: ``k(x, x)``, where it is the same for every x.
     constant_diagonal: float | None = None
 
-    def features(self, X: Block) -> Block | None:
-        """Return ``φ(X)`` where it is a table as wide as `X`, else None.
-
-        Distances between such features are computed from their differences, which keep
-        the digits that differences of kernel values lose.
-        """
-        return None
-
-    def squared_distances(
-        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
-    ) -> Columns | None:
-        """Return a function ``(block, out) -> ‖φ(x) − φ(z)‖²``, exact for near rows.
-
-        None where there is no better way than ``k(x, x) − 2k(x, z) + k(z, z)``.
-        """
-        features = None if sparse.issparse(Z) else self.features(Z)
-        if features is None:
-            return None
-        distances = SquaredDistances(features, np.dtype(dtype))
-
-        def columns(block: Block, out: Array | None = None) -> Array:
-            if out is None or out.dtype == distances.dtype:
-                return distances(self.features(block), out)
-            out[...] = distances(self.features(block))
-            return out
-
-        return columns
+    #: The distance that sets the bandwidth: "sqeuclidean", "cityblock" or None.
+    _distance: str | None = None
 
     def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
         """Return a function ``(block, out) -> k(block, Z)`` in float type `dtype`.
 
         `workers` lends the scratch arrays; it must be given when the function is
@@ -106,6 +78,33 @@ class Kernel(BaseEstimator):
         raise NotImplementedError(  # pragma: no cover - abstract
             f"{type(self).__name__} should define diagonal(X)."
         )
+
+    def features(self, X: Block) -> Block | None:
+        """Return ``φ(X)`` where it is a table as wide as `X`, else None.
+
+        Distances between such features are computed from their differences, which keep
+        the digits that differences of kernel values lose.
+        """
+        return None
+
+    def squared_distances(
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns | None:
+        """Return a function ``(block, out) -> ‖φ(x) − φ(z)‖²``, exact for near rows.
+
+        None where there is no better way than ``k(x, x) − 2k(x, z) + k(z, z)``.
+        """
+        features = None if sparse.issparse(Z) else self.features(Z)
+        if features is None:
+            return None
+        distances = SquaredDistances(features, np.dtype(dtype))
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            if out is None or out.dtype == distances.dtype:
+                return distances(self.features(block), out)
+            return write(distances(self.features(block)), out.dtype, out)
+
+        return columns
 
     def resolved(self, rows: Rows, rng: np.random.Generator) -> Self:
         """Return a clone in which every rule (``gamma="mean"``) is a number."""
@@ -127,8 +126,7 @@ class Kernel(BaseEstimator):
 
         def values(numbers: Array) -> Array:
             columns = self.against(self.points(rows, numbers), rows.dtype, rows.workers)
-            height = block_height(rows.n_features, len(numbers))
-            return filled(rows.map(columns, height), (len(rows), len(numbers)))
+            return map_columns(rows, columns, len(numbers))
 
         return values
 
@@ -137,18 +135,14 @@ class Kernel(BaseEstimator):
 
         Of shape (n, q); exactly zero between equal rows.
         """
-        diagonal = self.row_diagonal(rows)
-        values = self.among(rows)
-        noise = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(rows.dtype).eps)
+        diagonal, values = self.row_diagonal(rows), self.among(rows)
 
         def distances(numbers: Array) -> Array:
             result = values(numbers)
             scale = diagonal[:, None] + diagonal[numbers]
             result *= -2.0
             result += scale
-            # Differences of rounding are no distance between equal rows.
-            result[result <= noise * np.abs(scale)] = 0.0
-            return result
+            return clip_zero_distances(result, scale, rows.dtype)
 
         return distances
 
@@ -159,16 +153,19 @@ class Kernel(BaseEstimator):
         height = block_height(rows.n_features, 0)
         return np.concatenate(list(rows.map(self.diagonal, height)))
 
-    #: The distance that sets the bandwidth: "sqeuclidean", "cityblock" or None.
-    _distance: str | None = None
-
     def __call__(self, X: Block, Z: Block, out: Array | None = None) -> Array:
         """Return the matrix ``k(X, Z)`` in the float type of `X`."""
-        return self.against(Z, dtype=float_type(X.dtype))(X, out)
+        return self.against(Z, float_type(X.dtype))(X, out)
+
+
+def map_columns(rows: Rows, columns: KernelColumns, width: int) -> Array:
+    """Return the values of so many columns for all rows, in float64."""
+    height = block_height(rows.n_features, width)
+    return filled(rows.map(columns, height), (len(rows), width))
 
 
 def is_proven(kernel: Kernel) -> bool:
-    """Say whether the class of a kernel is known to be what it says."""
+    """Say whether the class of a kernel itself, not a base of it, is proven."""
     return bool(vars(type(kernel)).get("proven", False))
 
 
@@ -178,38 +175,38 @@ def check_values(kernel: Kernel, rows: Rows) -> None:
     It should return finite real numbers in the right shape, be symmetric, and agree
     with its diagonal.
     """
-    numbers = np.arange(min(_PROBED_ROWS, len(rows)))
-    if rows.weights is not None:
-        numbers = np.flatnonzero(rows.weights)[:_PROBED_ROWS]
-    points = kernel.points(rows, numbers)
+    numbers = first_rows(rows, _PROBED_ROWS)
+    n, points = len(numbers), kernel.points(rows, numbers)
     values = kernel.against(points, np.float64, rows.workers)(rows.take(numbers))
+    diagonal = kernel.diagonal(points)
     for name, found, shape in (
-        ("k(X, X)", values, (len(numbers), len(numbers))),
-        ("diagonal(X)", kernel.diagonal(points), (len(numbers),)),
+        ("k(X, X)", values, (n, n)),
+        ("diagonal(X)", diagonal, (n,)),
     ):
         kind = getattr(found, "dtype", np.dtype(object)).kind
         if np.shape(found) != shape or kind not in "fiub":
             raise ValueError(
                 f"kernel={kernel!r} should return real numbers of shape {shape} as "
-                f"{name} of {len(numbers)} rows, not {type(found).__name__} of shape "
+                f"{name} of {n} rows, not {type(found).__name__} of shape "
                 f"{np.shape(found)}."
             )
         if not np.isfinite(found).all():
             raise ValueError(
                 f"kernel={kernel!r} should return finite numbers; {name} of the first "
-                f"{len(numbers)} rows holds NaN or infinity."
+                f"{n} rows holds NaN or infinity."
             )
     tolerance = SYMMETRY_TOLERANCE * float(np.abs(values).max(initial=0.0))
-    worst = float(np.abs(values - values.T).max(initial=0.0))
-    if worst > tolerance:
-        raise ValueError(
-            f"kernel={kernel!r} should be symmetric; k(x, z) and k(z, x) differ by up "
-            f"to {worst:.3g} among the first {len(numbers)} rows."
-        )
-    apart = float(np.abs(values.diagonal() - kernel.diagonal(points)).max(initial=0.0))
-    if apart > tolerance:
-        raise ValueError(
-            f"kernel={kernel!r} should agree with its diagonal; k(x, x) and "
-            f"diagonal(X) differ by up to {apart:.3g} among the first {len(numbers)} "
-            "rows."
-        )
+    for demand, what, difference in (
+        ("be symmetric", "k(x, z) and k(z, x)", values - values.T),
+        (
+            "agree with its diagonal",
+            "k(x, x) and diagonal(X)",
+            values.diagonal() - diagonal,
+        ),
+    ):
+        worst = float(np.abs(difference).max(initial=0.0))
+        if worst > tolerance:
+            raise ValueError(
+                f"kernel={kernel!r} should {demand}; {what} differ by up to "
+                f"{worst:.3g} among the first {n} rows."
+            )

@@ -10,21 +10,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import (
-    manhattan_distances,
-)
+from sklearn.metrics.pairwise import manhattan_distances
 
-from sketchmeans.data.rows import Block, Rows, block_height, filled, float_type
+from sketchmeans.data.rows import Block, Rows
 from sketchmeans.kernels.arrays import (
     Products,
+    SquaredDistances,
     by_rows,
     scratch,
+    squared_distances_among,
     squared_norms,
     toarray,
+    write,
 )
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.kernels.base import Columns, Kernel
-from sketchmeans.kernels.squared import SquaredDistances, squared_distances_among
+from sketchmeans.kernels.base import Kernel, KernelColumns, map_columns
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 
@@ -44,7 +44,21 @@ _LEAST_GAMMA = 1e-15
 _NEAR = -0.125
 
 
-class RBF(Kernel):
+class _ExponentialKernel(Kernel):
+    """``exp(−gamma · distance)``."""
+
+    nonnegative = True
+    constant_diagonal = 1.0
+    shift_invariant = True
+
+    def __init__(self, gamma: Gamma = "mean") -> None:
+        self.gamma = gamma
+
+    def diagonal(self, X: Block) -> Array:
+        return np.ones(X.shape[0])
+
+
+class RBF(_ExponentialKernel):
     """``k(x, z) = exp(−gamma ‖x − z‖²)``.
 
     Parameters
@@ -62,25 +76,16 @@ class RBF(Kernel):
 
     proven = True
     in_place = True
-    nonnegative = True
-    constant_diagonal = 1.0
-    shift_invariant = True
     _distance = "sqeuclidean"
 
-    def __init__(self, gamma: Gamma = "mean") -> None:
-        self.gamma = gamma
-
     def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
-        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
+        kind, gamma = np.dtype(dtype), float(self.gamma)
         exponents = (
-            _sparse_exponents(Z, float(self.gamma), kind)
+            _sparse_exponents(Z, gamma, kind)
             if sparse.issparse(Z)
-            else _dense_exponents(Z, float(self.gamma), kind, workers)
+            else _dense_exponents(Z, gamma, kind, workers)
         )
 
         def columns(block: Block, out: Array | None = None) -> Array:
@@ -91,17 +96,15 @@ class RBF(Kernel):
 
     def squared_distances(
         self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
-    ) -> Columns:
+    ) -> KernelColumns:
         # Squared distances that are tiny or huge in float32 have a bandwidth that is
-        # huge or tiny: float64 has room for both.
-        gamma = float(self.gamma)
+        # huge or tiny: float64 holds both.
+        kind, gamma = np.dtype(dtype), float(self.gamma)
         plain = _LEAST_GAMMA < gamma < 1.0 / _LEAST_GAMMA
-        kind = np.dtype(dtype)
         distances = SquaredDistances(Z, kind if plain else np.dtype(np.float64))
-        fits = distances.dtype == kind
 
         def columns(block: Block, out: Array | None = None) -> Array:
-            values = distances(block, out if fits else None)
+            values = distances(block, out if distances.dtype == kind else None)
             values *= -gamma
             return _spread(values, kind, out)
 
@@ -126,9 +129,6 @@ class RBF(Kernel):
             return _spread(values, values.dtype, values)
 
         return spreads
-
-    def diagonal(self, X: Block) -> Array:
-        return np.ones(X.shape[0])
 
 
 def _unit(spread: float) -> float:
@@ -156,7 +156,7 @@ def _augment(X: Block, shift: Array, gamma: float, unit: float, out: Array) -> A
 
 def _dense_exponents(
     Z: Array, gamma: float, kind: np.dtype[Any], workers: Workers | None
-) -> Columns:
+) -> KernelColumns:
     """Return ``−gamma ‖x − z‖²`` as one product of augmented rows.
 
     ``[x, −gamma‖x‖², 1] · [2 gamma z, 1, −gamma‖z‖²]``, with x and z taken about the
@@ -197,16 +197,12 @@ def _dense_exponents(
             x = x.take(varying, axis=1, out=narrow, mode="clip")
         if inner == kind:
             return np.dot(x, weights, out=out)
-        values = np.minimum(x @ weights, 0.0)
-        if out is None:
-            return np.asarray(values, dtype=kind)
-        out[...] = values
-        return out
+        return write(np.minimum(x @ weights, 0.0), kind, out)
 
     return exponents
 
 
-def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:
+def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> KernelColumns:
     """Return ``−gamma ‖x − z‖²`` for CSR rows, which cannot be centred: in float64."""
     products = Products(Z, np.dtype(np.float64), None)
 
@@ -217,47 +213,9 @@ def _sparse_exponents(Z: Block, gamma: float, kind: np.dtype[Any]) -> Columns:
         distances += products.z_norms
         np.maximum(distances, 0.0, out=distances)
         distances *= -gamma
-        if out is None:
-            return distances.astype(kind, copy=False)
-        out[...] = distances
-        return out
+        return write(distances, kind, out)
 
     return exponents
-
-
-class FromDistances(Kernel):
-    """``−½ ‖φ(x) − φ(z)‖²``: a kernel of the same distances as another.
-
-    Every row is at its own origin: means of clusters that are tight and far from each
-    other keep their digits.  It stands for the other one in sums whose coefficients add
-    up to one, as those of means of rows do.
-    """
-
-    positive_definite = False
-    constant_diagonal = 0.0
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-
-    def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
-        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
-        distances = self.kernel.squared_distances(Z, kind, workers)
-        assert distances is not None
-
-        def columns(block: Block, out: Array | None = None) -> Array:
-            values = distances(block, out)
-            values *= -0.5
-            return values
-
-        return columns
-
-    def diagonal(self, X: Block) -> Array:
-        return np.zeros(X.shape[0])
 
 
 def _spread(exponents: Array, kind: np.dtype[Any], out: Array | None) -> Array:
@@ -268,59 +226,36 @@ def _spread(exponents: Array, kind: np.dtype[Any], out: Array | None) -> Array:
     values -= 1.0
     values.ravel()[near] = precise
     values *= -2.0
-    if out is None:
-        return values.astype(kind, copy=False)
-    if out is not values:
-        out[...] = values
-    return out
+    return write(values, kind, out)
 
 
-class Laplacian(Kernel):
+class Laplacian(_ExponentialKernel):
     """``k(x, z) = exp(−gamma ‖x − z‖₁)``."""
 
     proven = True
-    nonnegative = True
-    constant_diagonal = 1.0
-    shift_invariant = True
     _distance = "cityblock"
 
-    def __init__(self, gamma: Gamma = "mean") -> None:
-        self.gamma = gamma
-
     def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
-        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
-        exponents = self._exponents(Z)
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
+        kind, exponents = np.dtype(dtype), self._exponents(Z)
 
         def columns(block: Block, out: Array | None = None) -> Array:
             values = exponents(block)
-            np.exp(values, out=values)
-            if out is None:
-                return np.asarray(values, dtype=kind)
-            out[...] = values
-            return out
+            return write(np.exp(values, out=values), kind, out)
 
         return columns
 
     def squared_distances(
         self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
-    ) -> Columns:
-        exponents, kind = self._exponents(Z), np.dtype(dtype)
-
-        def columns(block: Block, out: Array | None = None) -> Array:
-            return _spread(exponents(block), kind, out)
-
-        return columns
+    ) -> KernelColumns:
+        kind, exponents = np.dtype(dtype), self._exponents(Z)
+        return lambda block, out=None: _spread(exponents(block), kind, out)
 
     def distances_among(self, rows: Rows) -> Callable[[Array], Array]:
         def spreads(numbers: Array) -> Array:
             columns = self.squared_distances(rows.take(numbers), np.float64)
-            height = block_height(rows.n_features, len(numbers))
-            return filled(rows.map(columns, height), (len(rows), len(numbers)))
+            return map_columns(rows, columns, len(numbers))
 
         return spreads
 
@@ -339,13 +274,41 @@ class Laplacian(Kernel):
 
         return exponents
 
-    def diagonal(self, X: Block) -> Array:
-        return np.ones(X.shape[0])
-
 
 def _short_indices(X: Block) -> Block:
-    """Return CSR rows with 32-bit indices, which scikit-learn's loops insist on."""
+    """Return CSR rows with 32-bit indices, which scikit-learn's loops demand."""
     if not sparse.issparse(X) or X.indices.dtype == np.int32:
         return X
     parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
     return sparse.csr_array(parts, shape=X.shape)
+
+
+class FromDistances(Kernel):
+    """``−½ ‖φ(x) − φ(z)‖²``: a kernel of the same distances as another.
+
+    Every row is at its own origin: means of clusters that are tight and far from each
+    other keep their digits.  It replaces the other one in sums whose coefficients add
+    up to one, as those of means of rows do.
+    """
+
+    positive_definite = False
+    constant_diagonal = 0.0
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def against(
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
+        distances = self.kernel.squared_distances(Z, np.dtype(dtype), workers)
+        assert distances is not None
+
+        def columns(block: Block, out: Array | None = None) -> Array:
+            values = distances(block, out)
+            values *= -0.5
+            return values
+
+        return columns
+
+    def diagonal(self, X: Block) -> Array:
+        return np.zeros(X.shape[0])

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from inspect import signature
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import (
-    PAIRWISE_KERNEL_FUNCTIONS,
-)
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.data.rows import Rows
 from sketchmeans.kernels.bandwidth import Gamma, nearby_distance, typical_distance
 from sketchmeans.kernels.base import Kernel
 from sketchmeans.kernels.distances import RBF, Laplacian
-from sketchmeans.kernels.pairwise import Chi2, Pairwise, Precomputed
+from sketchmeans.kernels.pairwise import (
+    Chi2,
+    Pairwise,
+    Precomputed,
+    check_kernel_matrix,
+)
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
 from sketchmeans.numerics.parameters import check_number, warn_user
 
@@ -62,6 +65,7 @@ def as_kernel(
     """
     named = {"gamma": gamma, "degree": degree, "coef0": coef0}
     explicit = {n: v for n, v in named.items() if not _is_default(n, v)}
+    params = dict(kernel_params or {})
     if isinstance(kernel, Kernel) or callable(kernel):
         if explicit:
             raise ValueError(
@@ -71,7 +75,7 @@ def as_kernel(
             )
         if not isinstance(kernel, Kernel):
             return Pairwise(kernel, kernel_params)
-        if kernel_params:
+        if params:
             raise ValueError(
                 f"kernel_params={kernel_params!r} should be None with a Kernel object."
             )
@@ -79,18 +83,14 @@ def as_kernel(
     if isinstance(kernel, str) and kernel in KERNELS:
         family = KERNELS[kernel]
         known = family._get_param_names()
+        _check_params(kernel, explicit, params, known, known)
         chosen = {name: value for name, value in named.items() if name in known}
         for name in {"degree", "coef0"} & set(chosen):
             check_number(name, chosen[name], low=-np.inf)
-        _check_known(kernel, kernel_params or {}, known)
-        _check_given_once(explicit, kernel_params or {})
-        _warn_of_unused(kernel, explicit, known)
-        chosen |= kernel_params or {}
-        return family(**chosen)
+        return family(**chosen | params)
     if isinstance(kernel, str) and kernel in PAIRWISE_KERNEL_FUNCTIONS:
         known = list(signature(PAIRWISE_KERNEL_FUNCTIONS[kernel]).parameters)[2:]
-        _check_known(kernel, kernel_params or {}, known)
-        _warn_of_unused(kernel, explicit, [])
+        _check_params(kernel, explicit, params, known, [])
         return Pairwise(kernel, kernel_params)
     names = sorted(set(KERNELS) | set(PAIRWISE_KERNEL_FUNCTIONS))
     raise ValueError(
@@ -98,37 +98,56 @@ def as_kernel(
     )
 
 
-def _check_known(kernel: str, params: Mapping[str, Any], known: list[str]) -> None:
+def _is_default(name: str, value: Any) -> bool:
+    return isinstance(value, str | Real) and bool(value == _DEFAULTS[name])
+
+
+def _check_params(
+    kernel: str,
+    explicit: Mapping[str, Any],
+    params: Mapping[str, Any],
+    known: list[str],
+    named: list[str],
+) -> None:
+    """Check `params` against what is `known`, and `explicit` ones against `named`."""
     if unknown := sorted(set(params) - set(known)):
         raise ValueError(
             f"kernel_params has {unknown}, which kernel={kernel!r} does not take; "
             f"it takes {known}."
         )
-
-
-def _is_default(name: str, value: Any) -> bool:
-    return isinstance(value, str | Real) and bool(value == _DEFAULTS[name])
-
-
-def _check_given_once(explicit: Mapping[str, Any], params: Mapping[str, Any]) -> None:
-    for name in sorted(set(explicit) & set(params)):
+    for name in sorted(set(explicit) & set(params) & set(named)):
         raise ValueError(
             f"{name}={explicit[name]!r} is given twice: kernel_params has "
             f"{name}={params[name]!r}. Give one of them."
         )
-
-
-def _warn_of_unused(
-    kernel: str, explicit: Mapping[str, Any], known: Sequence[str]
-) -> None:
-    unused = [f"{n}={value!r}" for n, value in explicit.items() if n not in known]
+    unused = [f"{name}={explicit[name]!r}" for name in explicit if name not in named]
     if unused:
         warn_user(f"kernel={kernel!r} has no use for {', '.join(unused)}.")
 
 
-def is_given(kernel: Kernel) -> bool:
-    """Say whether the kernel values are precomputed."""
-    return isinstance(kernel, Precomputed)
+def kernel_of(estimator: Any) -> Kernel:
+    """Return the kernel that the parameters of an estimator stand for."""
+    names = ("gamma", "degree", "coef0", "kernel_params")
+    return as_kernel(estimator.kernel, **{n: getattr(estimator, n) for n in names})
+
+
+def resolve_kernel(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> Kernel:
+    """Return the kernel with its bandwidth as a number, after a look at every row.
+
+    Values that are not finite are an error, as is a precomputed matrix that is not
+    square and symmetric.
+    """
+    if is_given(kernel):
+        check_kernel_matrix(rows)
+    else:
+        rows.moments()  # finds every value that is not finite
+    return kernel.resolved(rows, rng)
+
+
+def is_given(kernel: Any) -> bool:
+    """Say whether a kernel, or what a user calls it, stands for precomputed values."""
+    named = isinstance(kernel, str) and kernel == "precomputed"
+    return named or isinstance(kernel, Precomputed)
 
 
 def typical_exponent(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> float:
@@ -147,10 +166,12 @@ def typical_exponent(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> fl
     return found if found > 0.0 else np.inf
 
 
-def warn_if_indefinite(kernel: Kernel) -> None:
+def warn_if_indefinite(
+    kernel: Kernel,
+    consequence: str = (
+        "the cost need not fall from pass to pass, and it has no certificate"
+    ),
+) -> None:
     """Warn that the theory does not cover an indefinite kernel."""
     if not kernel.positive_definite:
-        warn_user(
-            f"{kernel!r} is not positive semi-definite: the cost need not fall from "
-            "pass to pass, and it has no certificate.",
-        )
+        warn_user(f"{kernel!r} is not positive semi-definite: {consequence}.")

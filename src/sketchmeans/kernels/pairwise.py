@@ -1,4 +1,4 @@
-"""Kernels of scikit-learn, of a callable, and kernel values that are given."""
+"""Kernels of scikit-learn, of a callable, and kernel matrices, given or computed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.metrics.pairwise import (
-    pairwise_kernels,
-)
+from sklearn.metrics.pairwise import pairwise_kernels
 
-from sketchmeans.data.rows import Block, Rows, float_type
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices
+from sketchmeans.kernels.arrays import toarray, write
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.kernels.base import Columns, Kernel
-from sketchmeans.numerics.linalg import Array
+from sketchmeans.kernels.base import Kernel, KernelColumns
+from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE, Array, check_no_overflow
 from sketchmeans.numerics.parallel import Workers
+
+#: Rows of a matrix that are computed, or compared with their mirror image, at a time.
+_STRIP = 256
 
 
 class Pairwise(Kernel):
@@ -47,25 +49,13 @@ class Pairwise(Kernel):
         return self.metric != "additive_chi2"
 
     def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
-        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
-        metric = self._metric()
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
+        kind, metric, params = np.dtype(dtype), self._metric(), self.params or {}
 
         def columns(block: Block, out: Array | None = None) -> Array:
-            values = pairwise_kernels(
-                _writable(block, kind),
-                _writable(Z, kind),
-                metric=metric,
-                **(self.params or {}),
-            )
-            if out is None:
-                return np.asarray(values, dtype=kind)
-            out[...] = values
-            return out
+            X, Y = _writable(block, kind), _writable(Z, kind)
+            return write(pairwise_kernels(X, Y, metric=metric, **params), kind, out)
 
         return columns
 
@@ -98,16 +88,10 @@ class Pairwise(Kernel):
             return np.ones(X.shape[0])
         if self.metric == "additive_chi2":
             return np.zeros(X.shape[0])
-        metric = self._metric()
+        metric, params = self._metric(), self.params or {}
+        rows = (X[i : i + 1].astype(np.float64) for i in range(X.shape[0]))
         return np.array(
-            [
-                pairwise_kernels(
-                    X[i : i + 1].astype(np.float64),
-                    metric=metric,
-                    **(self.params or {}),
-                )[0, 0]
-                for i in range(X.shape[0])
-            ],
+            [pairwise_kernels(row, metric=metric, **params)[0, 0] for row in rows],
             dtype=np.float64,
         )
 
@@ -117,11 +101,10 @@ class Chi2(Pairwise):
 
     proven = True
     nonnegative = True
+    metric = "chi2"
 
     def __init__(self, gamma: Gamma = "mean") -> None:
         self.gamma = gamma
-
-    metric = "chi2"
 
     @property
     def params(self) -> Mapping[str, Any]:  # type: ignore[override]
@@ -136,24 +119,10 @@ class Precomputed(Kernel):
     """
 
     def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
-        numbers = np.asarray(Z).ravel()
-
-        def columns(block: Block, out: Array | None = None) -> Array:
-            chosen = block[:, numbers]
-            if sparse.issparse(chosen):
-                chosen = chosen.toarray()
-            values = np.asarray(chosen, dtype=dtype)
-            if out is None:
-                return values
-            out[...] = values
-            return out
-
-        return columns
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
+        kind, numbers = np.dtype(dtype), np.ravel(Z)
+        return lambda block, out=None: write(toarray(block[:, numbers]), kind, out)
 
     def diagonal(self, X: Block) -> Array:
         raise ValueError(
@@ -176,3 +145,62 @@ def _writable(X: Block, kind: np.dtype[Any]) -> Block:
     if sparse.issparse(X):
         return X.astype(kind, copy=False)
     return X.astype(kind, order="C", copy=not X.flags.writeable)
+
+
+def compute_gram(
+    kernel: Kernel, points: Block, workers: Workers, rows: Rows | None = None
+) -> Array:
+    """Return ``k(Z, Z)`` of some points, in float64 and exactly symmetric.
+
+    For a precomputed kernel the points are row numbers, of shape (m, 1), and the
+    training `rows`, which hold its values, must be given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import Linear
+    >>> with Workers(1) as workers:
+    ...     compute_gram(Linear(), np.array([[1.0], [2.0]]), workers)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    m, blocks = points.shape[0], points
+    if isinstance(kernel, Precomputed):
+        assert rows is not None
+        blocks = rows.take(np.ravel(points))
+    columns = kernel.against(points, np.float64, workers)
+    height = min(block_height(blocks.shape[1], m), _STRIP)
+    K = workers.fill(
+        np.empty((m, m)), lambda part, out: columns(blocks[part], out), height
+    )
+    check_no_overflow(K)
+    for start, stop in block_slices(m, _STRIP):  # in strips: m × m may be all that fits
+        strip = K[start:stop, start:] + K[start:, start:stop].T
+        strip *= 0.5
+        K[start:stop, start:] = strip
+        K[start:, start:stop] = strip.T
+    if not isinstance(kernel, Precomputed):
+        np.fill_diagonal(K, kernel.diagonal(points))
+    return K
+
+
+def check_kernel_matrix(rows: Rows) -> None:
+    """Raise where a precomputed kernel matrix is not square, finite and symmetric."""
+    rows.moments()  # finds what is not finite
+    if rows.X.shape[0] != rows.X.shape[1]:
+        raise ValueError(
+            f"X.shape={rows.X.shape} should be square with kernel='precomputed': "
+            "k(X, X) of the training rows."
+        )
+    K = rows.load().X
+    scale = worst = 0.0
+    for start, stop in block_slices(len(rows), _STRIP):
+        strip = K[start:stop].astype(np.float64)
+        mirror = K[:, start:stop].T.astype(np.float64)
+        scale = max(scale, float(abs(strip).max()))
+        worst = max(worst, float(abs(strip - mirror).max()))
+    if worst > SYMMETRY_TOLERANCE * scale:
+        raise ValueError(
+            "The precomputed kernel matrix should be symmetric; entries differ from "
+            f"their mirror image by up to {worst:.3g}."
+        )

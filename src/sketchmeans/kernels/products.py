@@ -9,33 +9,32 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from sketchmeans.data.rows import Block, Rows, float_type
-from sketchmeans.kernels.arrays import Products, squared_norms
+from sketchmeans.data.rows import Block, Rows
+from sketchmeans.kernels.arrays import (
+    Products,
+    squared_distances_among,
+    squared_norms,
+    write,
+)
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.kernels.base import Columns, Kernel
-from sketchmeans.kernels.squared import squared_distances_among
+from sketchmeans.kernels.base import Kernel, KernelColumns
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 
 
 class _ProductKernel(Kernel):
-    """A function of inner products: one matrix product, finished in place."""
+    """A function of inner products."""
 
     in_place = True
 
     def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
-        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
-        products = Products(Z, kind, workers)
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
+        products = Products(Z, np.dtype(dtype), workers)
+        return lambda block, out=None: self._finish(products(block, out))
 
-        def columns(block: Block, out: Array | None = None) -> Array:
-            return self._finish(products(block, out))
-
-        return columns
+    def diagonal(self, X: Block) -> Array:
+        return self._finish(squared_norms(X))
 
     def _finish(self, values: Array) -> Array:
         """Turn inner products into kernel values, in place."""
@@ -60,9 +59,6 @@ class Linear(_FeatureKernel):
 
     def features(self, X: Block) -> Block:
         return X
-
-    def diagonal(self, X: Block) -> Array:
-        return squared_norms(X)
 
 
 class Polynomial(_ProductKernel):
@@ -92,11 +88,6 @@ class Polynomial(_ProductKernel):
         values += self.coef0
         return np.power(values, self.degree, out=values)
 
-    def diagonal(self, X: Block) -> Array:
-        return np.asarray(
-            (float(self.gamma) * squared_norms(X) + self.coef0) ** self.degree
-        )
-
 
 class Sigmoid(_ProductKernel):
     """``k(x, z) = tanh(gamma x·z + coef0)``, which is not positive definite."""
@@ -112,22 +103,16 @@ class Sigmoid(_ProductKernel):
         values += self.coef0
         return np.tanh(values, out=values)
 
-    def diagonal(self, X: Block) -> Array:
-        return np.tanh(float(self.gamma) * squared_norms(X) + self.coef0)
-
 
 class Cosine(_FeatureKernel):
-    """``k(x, z) = x·z / (‖x‖ ‖z‖)``; a zero row has the kernel value 0."""
+    """``k(x, z) = x·z / (‖x‖ ‖z‖)``; the kernel value of a zero row is 0."""
 
     proven = True
 
     def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
-        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
+        kind = np.dtype(dtype)
         products = Products(Z, kind, workers)
         scale_z = _inverse_roots(products.z_norms).astype(kind)
 
@@ -155,8 +140,8 @@ class ArcCosine(Kernel):
 
     With θ the angle between x and z, order 0 is ``1 − θ/π``, order 1 (rectified
     linear units) ``‖x‖‖z‖ (sin θ + (π − θ) cos θ)/π`` and order 2
-    ``‖x‖²‖z‖² (3 sin θ cos θ + (π − θ)(1 + 2 cos²θ))/π``.  A zero row, which has no
-    angle, has the kernel value 0.
+    ``‖x‖²‖z‖² (3 sin θ cos θ + (π − θ)(1 + 2 cos²θ))/π``.  The kernel value of a zero
+    row, which has no angle, is 0.
     """
 
     proven = True
@@ -166,14 +151,11 @@ class ArcCosine(Kernel):
         self.order = order
 
     def against(
-        self,
-        Z: Block,
-        dtype: npt.DTypeLike | None = None,
-        workers: Workers | None = None,
-    ) -> Columns:
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
         if self.order not in (0, 1, 2):
             raise ValueError(f"order={self.order!r} should be 0, 1 or 2.")
-        kind = np.dtype(float_type(Z.dtype) if dtype is None else dtype)
+        kind = np.dtype(dtype)
         # An angle is the root of a cosine's distance to one: float64 keeps it.
         products = Products(Z, np.dtype(np.float64), workers)
         z_roots = np.sqrt(products.z_norms)
@@ -185,10 +167,7 @@ class ArcCosine(Kernel):
             np.clip(cosine, -1.0, 1.0, out=cosine)
             values = scale**self.order * self._angular(cosine)
             values[scale == 0.0] = 0.0
-            if out is None:
-                return np.asarray(values, dtype=kind)
-            out[...] = values
-            return out
+            return write(values, kind, out)
 
         return columns
 

@@ -1,28 +1,32 @@
-"""Which points stand for the rest: one file for each family of landmark selectors."""
+"""Which points stand for the rest: landmark selectors, and how many are enough."""
 
 from __future__ import annotations
 
 from sketchmeans.landmarks.base import (
     Landmarks,
     LandmarkSelector,
-    successive_draws,
+    draw_distinct_rows,
 )
-from sketchmeans.landmarks.centroids import Centroids
 from sketchmeans.landmarks.choice import (
     SELECTORS,
     as_selector,
-    chosen_landmarks,
+    choose_landmarks,
     is_selector,
+    read_landmarks,
     select_landmarks,
 )
-from sketchmeans.landmarks.diagonal import ColumnNorm, Diagonal
 from sketchmeans.landmarks.dpp import KDPP
-from sketchmeans.landmarks.given import check_given_matrix, read_landmarks
-from sketchmeans.landmarks.growth import LandmarkPath, grown
-from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
-from sketchmeans.landmarks.leverage import BottomUp, Leverage, RidgeLeverage
+from sketchmeans.landmarks.growth import LandmarkPath, choose_n_landmarks
+from sketchmeans.landmarks.kmeanspp import Centroids, KernelKMeansPlusPlus
 from sketchmeans.landmarks.pivots import Cholesky, Greedy, RandomCholesky
-from sketchmeans.landmarks.uniform import Uniform
+from sketchmeans.landmarks.sampling import (
+    BottomUp,
+    ColumnNorm,
+    Diagonal,
+    Leverage,
+    RidgeLeverage,
+    Uniform,
+)
 
 __all__ = [
     "KDPP",
@@ -42,11 +46,10 @@ __all__ = [
     "RidgeLeverage",
     "Uniform",
     "as_selector",
-    "check_given_matrix",
-    "chosen_landmarks",
-    "grown",
+    "choose_landmarks",
+    "choose_n_landmarks",
+    "draw_distinct_rows",
     "is_selector",
     "read_landmarks",
     "select_landmarks",
-    "successive_draws",
 ]

@@ -1,15 +1,16 @@
-"""What a landmark selector is, and what it returns."""
+"""What a landmark selector is and returns, and what selectors share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.rows import Block, Rows
-from sketchmeans.kernels import Kernel
+from sketchmeans.data.sampling import draw, row_weights
+from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_flag, warn_user
 
@@ -44,18 +45,16 @@ class Landmarks:
 
 
 class LandmarkSelector(Protocol):
-    """A way to choose landmarks."""
+    """A way to choose landmarks.
+
+    `sketchmeans.testing.SelectorContract` tests one of your own.
+    """
 
     def select(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Landmarks:
-        """Return at most `n_landmarks` landmarks; weights travel with the rows."""
+        """Return at most `n_landmarks` landmarks; the rows carry their weights."""
         ...
-
-
-def row_weights(rows: Rows) -> Array:
-    """Return the weights of all rows, ones where there are none."""
-    return np.ones(len(rows)) if rows.weights is None else rows.weights
 
 
 def draw_landmarks(
@@ -69,69 +68,63 @@ def draw_landmarks(
 ) -> Landmarks:
     """Return rows drawn in proportion to their scores as landmarks.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,), optional
-        Non-negative, and zero for rows of weight zero; the weights if not given.
-    replace : bool, default=False
-        Without replacement no value is drawn twice, see `successive_draws`.
+    Scores are zero for rows of weight zero; without scores the weights are used.
+    Without replacement no value is drawn twice, see `draw_distinct_rows`.
     """
     if not check_flag("replace", replace):
-        indices = successive_draws(rows, size, rng, scores)
+        indices = draw_distinct_rows(rows, size, rng, scores)
         warn_if_fewer(len(indices), size)
         return Landmarks(kernel.points(rows, indices), indices, scores=scores)
     weights = row_weights(rows)
-    mass = weights if scores is None or not scores.any() else scores
-    share = mass / mass.sum()
-    indices = rng.choice(len(rows), size, p=share)
-    importance = weights[indices] / (size * share[indices])
+    chances = weights if scores is None or not scores.any() else scores
+    indices = draw(chances, size, rng)
+    importance = weights[indices] / (size * chances[indices] / chances.sum())
     return Landmarks(kernel.points(rows, indices), indices, importance, scores)
 
 
-def successive_draws(
-    rows: Rows, size: int, rng: np.random.Generator, mass: Array | None = None
+def draw_distinct_rows(
+    rows: Rows, size: int, rng: np.random.Generator, scores: Array | None = None
 ) -> Array:
     """Return `size` rows of distinct values, or all distinct values.
 
-    Each draw is in proportion to the mass (to the weights, if none is given) among
-    the rows whose values were not drawn before, so a row of weight 3 and three equal
-    rows have the same law.  Rows of no mass come last, in proportion to their weight;
-    rows of no weight never.  O(size) for unweighted rows without a mass, else
-    O(n log n).
+    Each draw is in proportion to the scores (or weights) among the rows whose values
+    were not drawn before, so a row of weight 3 and three equal rows have the same law.
+    Rows of score zero come last, by weight; rows of weight zero never.  O(size) for
+    unweighted rows without scores, else O(n log n).
     """
-    if mass is None and rows.weights is None:
-        return _uniform_draws(rows, size, rng)
+    if scores is None and rows.weights is None:
+        return _draw_uniformly(rows, size, rng)
     weights = row_weights(rows)
-    mass = weights if mass is None else mass
-    massless = np.where(mass > 0.0, 0.0, weights)
-    order = [_drawing_order(mass, rng), _drawing_order(massless, rng)]
-    return _leading_distinct(rows, np.concatenate(order), size)
+    scores = weights if scores is None else scores
+    last = np.where(scores > 0.0, 0.0, weights)
+    order = np.concatenate([_draw_order(scores, rng), _draw_order(last, rng)])
+    return _take_distinct(rows, order, size)
 
 
-def _uniform_draws(rows: Rows, size: int, rng: np.random.Generator) -> Array:
-    # Most data repeat few rows: try with little more than what is wanted.
+def _draw_uniformly(rows: Rows, size: int, rng: np.random.Generator) -> Array:
+    # Most data repeat few rows: a few more than are wanted are usually enough.
     order = rng.choice(len(rows), min(len(rows), size + 64), replace=False)
     chosen = order[first_of_each(rows.take(order))][:size]
     if len(chosen) == size or len(order) == len(rows):
         return chosen
     rest = np.setdiff1d(np.arange(len(rows)), order, assume_unique=True)
-    return _leading_distinct(rows, np.concatenate([order, rng.permutation(rest)]), size)
+    return _take_distinct(rows, np.concatenate([order, rng.permutation(rest)]), size)
 
 
-def _drawing_order(mass: Array, rng: np.random.Generator) -> Array:
-    """Return all rows with mass in the order of successive draws by mass."""
-    positive = np.flatnonzero(mass)
-    # Sorted exponential times / mass are successive weighted draws.
+def _draw_order(scores: Array, rng: np.random.Generator) -> Array:
+    """Return all rows with a score in the order of successive draws by score."""
+    positive = np.flatnonzero(scores)
+    # Sorted exponential times / score are successive weighted draws.
     with np.errstate(over="ignore"):
-        times = rng.exponential(size=len(positive)) / mass[positive]
+        times = rng.exponential(size=len(positive)) / scores[positive]
     return positive[np.argsort(times, kind="stable")]
 
 
-def _leading_distinct(rows: Rows, order: Array, size: int) -> Array:
+def _take_distinct(rows: Rows, order: Array, size: int) -> Array:
     """Return the first `size` rows of an order that differ from all before them."""
-    chosen = np.empty(0, dtype=np.intp)
-    for start in range(0, len(order), max(size, 1024)):
-        part = np.concatenate([chosen, order[start : start + max(size, 1024)]])
+    chosen, step = np.empty(0, dtype=np.intp), max(size, 1024)
+    for start in range(0, len(order), step):
+        part = np.concatenate([chosen, order[start : start + step]])
         chosen = part[first_of_each(rows.take(part))][:size]
         if len(chosen) == size:
             break
@@ -147,13 +140,10 @@ def first_of_each(X: Block) -> Array:
     >>> first_of_each(np.array([[1.0], [2.0], [1.0]]))
     array([0, 1])
     """
-    seen: set[bytes] = set()
-    first = []
+    seen: dict[bytes, int] = {}
     for i, key in enumerate(_row_bytes(X)):
-        if key not in seen:
-            seen.add(key)
-            first.append(i)
-    return np.array(first, dtype=np.intp)
+        seen.setdefault(key, i)
+    return np.array(list(seen.values()), dtype=np.intp)
 
 
 def _row_bytes(X: Block) -> list[bytes]:
@@ -174,3 +164,34 @@ def warn_if_fewer(found: int, wanted: int) -> None:
             f"Only {found} landmarks were chosen of n_landmarks={wanted}: the rows "
             "hold no more distinct values.",
         )
+
+
+def kernel_between(rows: Rows, kernel: Kernel, left: Array, right: Array) -> Array:
+    """Return ``k(X[left], X[right])`` of a few rows, in float64."""
+    columns = kernel.against(kernel.points(rows, right), np.float64, rows.workers)
+    return columns(rows.take(left))
+
+
+def value_type(rows: Rows, kernel: Kernel) -> np.dtype[Any]:
+    """Return the float type whose roundings a kernel value asked for in float64 has."""
+    return rows.dtype if is_given(kernel) else np.dtype(np.float64)
+
+
+def landmarks_at(
+    rows: Rows, kernel: Kernel, indices: Array, n_landmarks: int
+) -> Landmarks:
+    """Return the landmarks at these rows, no value twice, and warn if they are few."""
+    # Where kernel values are far above their rounding, equal rows may seem apart.
+    indices = indices[first_of_each(kernel.points(rows, indices))]
+    warn_if_fewer(len(indices), n_landmarks)
+    return Landmarks(kernel.points(rows, indices), indices)
+
+
+def centroid_landmarks(rows: Rows, centers: Array) -> Landmarks:
+    """Return the landmarks at these points of the input space, no point twice.
+
+    They take the form of the rows: their float type, dense or CSR.
+    """
+    points = centers.astype(rows.dtype, copy=False)
+    points = points[first_of_each(points)]
+    return Landmarks(sparse.csr_array(points) if rows.is_sparse else points)

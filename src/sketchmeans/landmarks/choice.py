@@ -7,22 +7,40 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from sketchmeans.data.input import checked_table, weighted_rows
-from sketchmeans.data.rows import Rows
-from sketchmeans.kernels import Kernel, Precomputed, as_kernel, warn_if_indefinite
+from sketchmeans.data.rows import Rows, check_finite
+from sketchmeans.engine.subsample import far_rows
+from sketchmeans.kernels import (
+    Kernel,
+    as_kernel,
+    is_given,
+    resolve_kernel,
+    warn_if_indefinite,
+)
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks.base import Landmarks, LandmarkSelector
-from sketchmeans.landmarks.centroids import Centroids
-from sketchmeans.landmarks.diagonal import ColumnNorm, Diagonal
+from sketchmeans.landmarks.base import Landmarks, LandmarkSelector, draw_distinct_rows
+from sketchmeans.landmarks.coverage import PROBED_ROWS, cover_rare_rows
 from sketchmeans.landmarks.dpp import KDPP
-from sketchmeans.landmarks.given import check_given_matrix, read_landmarks
-from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
-from sketchmeans.landmarks.leverage import BottomUp, Leverage, RidgeLeverage
+from sketchmeans.landmarks.growth import LandmarkPath, choose_n_landmarks
+from sketchmeans.landmarks.kmeanspp import Centroids, KernelKMeansPlusPlus
 from sketchmeans.landmarks.pivots import Cholesky, Greedy, RandomCholesky
-from sketchmeans.landmarks.uniform import Uniform
+from sketchmeans.landmarks.sampling import (
+    BottomUp,
+    ColumnNorm,
+    Diagonal,
+    Leverage,
+    RidgeLeverage,
+    Uniform,
+)
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.numerics.parameters import as_generator, check_integer, is_auto
+from sketchmeans.numerics.parameters import (
+    as_generator,
+    canonical_name,
+    check_integer,
+    is_auto,
+)
 
 SELECTORS: dict[str, Callable[[], LandmarkSelector]] = {
     "uniform": Uniform,
@@ -31,14 +49,13 @@ SELECTORS: dict[str, Callable[[], LandmarkSelector]] = {
     "leverage": Leverage,
     "ridge-leverage": RidgeLeverage,
     "bless": BottomUp,
-    "kmeans++": KernelKMeansPlusPlus,
+    "k-means++": KernelKMeansPlusPlus,
     "kmeans": Centroids,
     "k-dpp": KDPP,
     "greedy": Greedy,
     "cholesky": Cholesky,
     "rpcholesky": RandomCholesky,
 }
-
 
 #: Those that look at all rows with functions of single blocks, or not at all.
 _ON_CLUSTERS = (
@@ -53,7 +70,7 @@ _ON_CLUSTERS = (
 
 def as_selector(landmarks: str | LandmarkSelector) -> LandmarkSelector:
     """Return the selector that a user's `landmarks` stands for."""
-    selector = _known_selector(landmarks)
+    selector = _find_selector(landmarks)
     if selector is None:
         raise ValueError(
             f"landmarks={landmarks!r} should be one of {sorted(SELECTORS)}, a selector "
@@ -72,41 +89,77 @@ def is_selector(landmarks: Any) -> bool:
     )
 
 
-def _known_selector(value: Any) -> LandmarkSelector | None:
+def _find_selector(value: Any) -> LandmarkSelector | None:
     if isinstance(value, str):
-        return SELECTORS[value]() if value in SELECTORS else None
+        make = SELECTORS.get(canonical_name(value))
+        return None if make is None else make()
     return value if is_selector(value) else None
 
 
-def chosen_landmarks(
+def choose_landmarks(
     landmarks: Any,
     n_landmarks: int | str,
     rows: Rows,
     kernel: Kernel,
-    rng: np.random.Generator,
-    auto: Callable[[], int],
-) -> Landmarks:
-    """Return an estimator's landmarks, which its parameters choose or give.
+    n_clusters: int,
+    rngs: tuple[np.random.Generator, np.random.Generator],
+    budget: int,
+) -> tuple[Landmarks, LandmarkPath | None]:
+    """Return an estimator's landmarks, given or chosen, and how their number was found.
 
-    `auto` says how many to choose where the user leaves it open.
+    ``n_landmarks="auto"`` is found by `choose_n_landmarks`, in `budget` bytes.  For
+    kernels whose features are as wide a table as the rows more landmarks than features
+    span no more: there, it is 2·n_features, or 10·n_clusters.  The generators are for
+    the landmarks, and for their number.
     """
-    if is_selector(landmarks):
-        selector = as_selector(landmarks)
-        _check_reach(selector, rows)
-        size = auto() if is_auto(n_landmarks) else int(n_landmarks)
-        if size > len(rows):
-            raise ValueError(f"n_landmarks={size} should be <= n_samples={len(rows)}.")
-        return selector.select(rows, kernel, size, rng)
-    given = read_landmarks(landmarks, rows, kernel)
-    if not is_auto(n_landmarks) and n_landmarks != len(given):
-        raise ValueError(
-            f"n_landmarks={n_landmarks} should be 'auto' or the number of given "
-            f"landmarks, {len(given)}."
-        )
-    return given
+    rng, size_rng = rngs
+    if not is_selector(landmarks):
+        given = read_landmarks(landmarks, rows, kernel)
+        if not is_auto(n_landmarks) and n_landmarks != len(given):
+            raise ValueError(
+                f"n_landmarks={n_landmarks} should be 'auto' or the number of given "
+                f"landmarks, {len(given)}."
+            )
+        return given, None
+    selector = as_selector(landmarks)
+    _check_runs_on_clusters(selector, rows)
+    path, size = None, n_landmarks
+    if is_auto(n_landmarks):
+        if not rows.is_sparse and kernel.features(rows.block(0, 1)) is not None:
+            most = min(len(rows), max(2 * rows.n_features, 10 * n_clusters))
+            size = len(draw_distinct_rows(rows, most, size_rng))
+        else:
+            path = choose_n_landmarks(rows, kernel, n_clusters, size_rng, budget)
+            size = path.chosen
+    if int(size) > len(rows):
+        raise ValueError(f"n_landmarks={size} should be <= n_samples={len(rows)}.")
+    found = selector.select(rows, kernel, int(size), rng)
+    if path is not None and isinstance(landmarks, str) and landmarks == "uniform":
+        found = _cover(found, path, rows, kernel, rng)
+    return found, path
 
 
-def _check_reach(selector: LandmarkSelector, rows: Rows) -> None:
+def _cover(
+    found: Landmarks,
+    path: LandmarkPath,
+    rows: Rows,
+    kernel: Kernel,
+    rng: np.random.Generator,
+) -> Landmarks:
+    """Add landmarks for far rows and for rare groups, which uniform ones miss."""
+    if is_given(kernel) or found.indices is None:
+        return found
+    more = np.setdiff1d(far_rows(rows, rng), found.indices)
+    if len(more):
+        indices = np.concatenate([found.indices, more])
+        found = Landmarks(kernel.points(rows, indices), indices)
+    if not kernel.proven or len(rows) > PROBED_ROWS:
+        return found
+    numbers = np.arange(len(rows))
+    return cover_rare_rows(found, rows, kernel, numbers, float(path.cost[-1]))
+
+
+def _check_runs_on_clusters(selector: LandmarkSelector, rows: Rows) -> None:
     """Raise where a selector of ours would fetch all rows from a cluster."""
     if rows.engine is None or type(selector) not in SELECTORS.values():
         return
@@ -117,6 +170,33 @@ def _check_reach(selector: LandmarkSelector, rows: Rows) -> None:
             f"landmarks={selector!r} does not work on a Dask collection; of the names, "
             f"{known} do, and given points or row numbers."
         )
+
+
+def read_landmarks(landmarks: Any, rows: Rows, kernel: Kernel) -> Landmarks:
+    """Return given points (m, d) or row numbers (m,) as landmarks."""
+    points = landmarks if sparse.issparse(landmarks) else np.asarray(landmarks)
+    if points.ndim == 1 and points.dtype.kind in "iu" and len(points):
+        if points.min() < 0 or points.max() >= len(rows):
+            raise ValueError(
+                f"landmarks holds row numbers from {points.min()} to {points.max()}; "
+                f"they should lie in 0..{len(rows) - 1}."
+            )
+        indices = points.astype(np.intp)
+        return Landmarks(kernel.points(rows, indices), indices)
+    if is_given(kernel):
+        raise ValueError(
+            "landmarks should be row numbers with kernel='precomputed': there is no "
+            "input space for points."
+        )
+    is_table = points.ndim == 2 and points.dtype.kind in "fiub" and points.shape[0]
+    if not is_table or points.shape[1] != rows.n_features:
+        raise ValueError(
+            f"landmarks of shape {points.shape} and type {points.dtype} should be a "
+            f"selector's name, points of shape (m, {rows.n_features}) or a list of row "
+            "numbers."
+        )
+    check_finite(points, name="landmarks")
+    return Landmarks(sparse.csr_array(points) if sparse.issparse(points) else points)
 
 
 def select_landmarks(
@@ -148,12 +228,12 @@ def select_landmarks(
         replacement.
     method : str or LandmarkSelector, default="uniform"
         "uniform", "diagonal", "column-norm", "leverage", "ridge-leverage", "bless",
-        "k-dpp", "kmeans", "kmeans++", "greedy", "cholesky", "rpcholesky" (the names in
+        "k-dpp", "kmeans", "k-means++", "greedy", "cholesky", "rpcholesky" (the names in
         `SELECTORS`), or a selector object with parameters of its own.
     kernel, gamma, degree, coef0, kernel_params
         The kernel, as in `NystromKMeans`.
     sample_weight : array-like of shape (n,), optional
-        A row of weight 3 counts as three rows; one of weight 0 is never chosen.
+        A row of weight 3 counts as three rows; rows of weight 0 are ignored.
     n_jobs : int or None, default=None
         Threads; it never changes the result.
     random_state : int, Generator, RandomState or None, default=None
@@ -172,7 +252,7 @@ def select_landmarks(
     >>> select_landmarks(X, 20, "ridge-leverage", random_state=0).points.shape
     (20, 3)
     """
-    selector = _known_selector(method)
+    selector = _find_selector(method)
     if selector is None:
         raise ValueError(
             f"method={method!r} should be one of {sorted(SELECTORS)} or a selector "
@@ -183,21 +263,13 @@ def select_landmarks(
     X = checked_table(X)
     if size > X.shape[0]:
         raise ValueError(f"n_landmarks={size} should be <= n_samples={X.shape[0]}.")
+    chosen = as_kernel(
+        kernel, gamma=gamma, degree=degree, coef0=coef0, kernel_params=kernel_params
+    )
     with Workers(n_jobs) as workers:
         rows = weighted_rows(X, sample_weight, workers)
-        chosen = as_kernel(
-            kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            kernel_params=kernel_params,
-        )
-        if isinstance(chosen, Precomputed):
-            check_given_matrix(rows)
-        else:
-            rows.moments()  # finds every value that is not finite
-        warn_if_indefinite(chosen)
-        resolved = chosen.resolved(rows, kernel_rng)
+        resolved = resolve_kernel(chosen, rows, kernel_rng)
+        warn_if_indefinite(resolved)
         found = selector.select(rows, resolved, size, landmark_rng)
     if found.weights is None:
         return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sketchmeans.data.rows import Rows
-from sketchmeans.kernels import Kernel
+from sketchmeans.data.sampling import row_weights
+from sketchmeans.kernels import Kernel, compute_gram
 from sketchmeans.landmarks.base import Landmarks
 from sketchmeans.numerics.linalg import Array, pseudo_inverse
 
@@ -43,12 +44,12 @@ def cover_rare_rows(
     wide = np.dtype(np.float64)
     points = rows.take(numbers)
     columns = kernel.against(landmarks.points, wide, rows.workers)
-    gram = np.array(columns(landmarks.points), dtype=wide)
-    inverse = pseudo_inverse(0.5 * (gram + gram.T), dtype=rows.dtype)
+    gram = compute_gram(kernel, landmarks.points, rows.workers)
+    inverse = pseudo_inverse(gram, dtype=rows.dtype)
     b = np.array(columns(points), dtype=wide)
     solved = inverse.solve(b.T)
     residual = kernel.diagonal(points) - np.einsum("ij,ji->i", b, solved)
-    weights = np.ones(len(numbers)) if rows.weights is None else rows.weights[numbers]
+    weights = row_weights(rows)[numbers]
     residual[weights == 0.0] = 0.0
     least = _GAIN * cost * weights.sum()
     factor = np.empty((len(numbers), 0))

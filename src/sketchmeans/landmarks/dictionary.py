@@ -11,24 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, log
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices, filled
-from sketchmeans.kernels import Columns, Kernel
-from sketchmeans.landmarks.base import row_weights
-from sketchmeans.landmarks.draws import value_type
+from sketchmeans.data.sampling import row_weights
+from sketchmeans.kernels import Kernel, compute_gram
+from sketchmeans.landmarks.base import value_type
 from sketchmeans.numerics.linalg import Array, eigen_decomposition, relative_cut
 
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Row numbers, and the masses with which they stand for all rows."""
+    """Row numbers, and the weights with which they stand for all rows."""
 
     indices: Array
-    masses: Array
+    weights: Array
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -37,49 +36,33 @@ class Dictionary:
 class WeightedKernel:
     """``D^½ K D^½``, of which only blocks of columns are ever formed.
 
-    Attributes
-    ----------
-    mass : ndarray of shape (n,)
-        The diagonal, ``w_i k(x_i, x_i)``.
-    trace : float
-        Its sum.
-    support : ndarray of shape (n',)
-        Numbers of the rows where it is not zero.
+    Its `weighted_diagonal` is the product of the `weights` and the `diagonal` of K, its
+    sum the `trace`, and its `support` the rows where it is not zero.  Negative entries,
+    which only an indefinite kernel has, are set to zero.
     """
 
     def __init__(self, rows: Rows, kernel: Kernel) -> None:
         self.rows = rows
         self.kernel = kernel
         self.weights = row_weights(rows)
-        # Only an indefinite kernel has negative entries.
         self.diagonal = np.maximum(kernel.row_diagonal(rows), 0.0)
-        self.mass = self.weights * self.diagonal
-        self.trace = float(self.mass.sum())
-        self.support = np.flatnonzero(self.mass)
+        self.weighted_diagonal = self.weights * self.diagonal
+        self.trace = float(self.weighted_diagonal.sum())
+        self.support = np.flatnonzero(self.weighted_diagonal)
 
     def smallest_ridge(self, n_columns: int) -> float:
         """Return the ridge below which rounding drowns the scores.
 
         Each row of a dictionary stands for a share of the trace, so with this ridge
-        ``K_JJ + γ diag(1/masses)`` is just well-conditioned enough for the float type
+        ``K_JJ + γ diag(1/weights)`` is just well-conditioned enough for the float type
         of the kernel values.
         """
         return relative_cut(n_columns, self.rows.dtype) * self.trace
 
     def gram(self, indices: Array) -> Array:
         """Return ``k(X_J, X_J)`` of the rows of these numbers, in float64."""
-        rows, size = self.rows, len(indices)
-        columns = self._columns(indices, np.dtype(np.float64))
-        K = np.empty((size, size))
-
-        def fill(span: tuple[int, int]) -> None:
-            columns(rows.take(indices[slice(*span)]), K[slice(*span)])
-
-        for _ in rows.workers.map(
-            fill, block_slices(size, block_height(rows.n_features, size))
-        ):
-            pass
-        K = 0.5 * (K + K.T)
+        points = self.kernel.points(self.rows, indices)
+        K = compute_gram(self.kernel, points, self.rows.workers, self.rows)
         np.fill_diagonal(K, self.diagonal[indices])
         return K
 
@@ -89,17 +72,17 @@ class WeightedKernel:
         The blocks are multiplied by R before they are squared: the other way round
         the squares of the small singular values would be lost.
         """
-        project = self._projection(indices, root)
+        rows, project = self.rows, self._projection(indices, root)
 
         def moment(span: tuple[int, int]) -> Array:
-            projected = project(self.rows.block(*span))
+            projected = project(rows.block(*span))
             projected *= np.sqrt(self.weights[slice(*span)])[:, None]
             return (projected.T @ projected).astype(np.float64)
 
-        total = np.zeros((root.shape[1], root.shape[1]))
-        for part in self.rows.workers.map(moment, self._spans(len(self.rows), root)):
-            total += part
-        return total
+        height = block_height(rows.n_features, sum(root.shape))
+        return np.asarray(
+            sum(rows.workers.map(moment, block_slices(len(rows), height)))
+        )
 
     def projected_norms(
         self, indices: Array, root: Array, among: Array | None = None
@@ -108,8 +91,7 @@ class WeightedKernel:
 
         Costs n·s·(d + r) for R of shape (s, r), and memory of one block of rows.
         """
-        rows = self.rows
-        project = self._projection(indices, root)
+        rows, project = self.rows, self._projection(indices, root)
 
         def norms(block: Block) -> Array:
             projected = project(block)
@@ -120,15 +102,11 @@ class WeightedKernel:
             return filled(rows.map(norms, height), (len(rows),))
         return filled(rows.map_some(norms, among, height), (len(among),))
 
-    def _columns(self, indices: Array, dtype: np.dtype[Any]) -> Columns:
-        points = self.kernel.points(self.rows, indices)
-        return self.kernel.against(points, dtype, self.rows.workers)
-
     def _projection(self, indices: Array, root: Array) -> Callable[[Block], Array]:
         """Return a function from blocks of rows to ``k(block, X_J) R``."""
-        dtype, buffer = self.rows.dtype, self.rows.workers.buffer
-        columns = self._columns(indices, dtype)
-        factor = root.astype(dtype)
+        rows, dtype, factor = self.rows, self.rows.dtype, root.astype(self.rows.dtype)
+        points, buffer = self.kernel.points(rows, indices), rows.workers.buffer
+        columns = self.kernel.against(points, dtype, rows.workers)
 
         def project(block: Block) -> Array:
             height = block.shape[0]
@@ -138,27 +116,18 @@ class WeightedKernel:
 
         return project
 
-    def _spans(self, n_rows: int, root: Array) -> list[tuple[int, int]]:
-        return block_slices(n_rows, block_height(self.rows.n_features, sum(root.shape)))
-
 
 class Spectrum:
     """Eigenvalues of ``D^½ K D^½`` as a dictionary sees them, and scores from them.
 
-    With ``S = diag(masses)``, ``S^½ K_JJ S^½ = V Λ Vᵀ`` has the nonzero eigenvalues of
-    the dictionary's covariance.
-
-    Parameters
-    ----------
-    matrix : WeightedKernel
-    dictionary : Dictionary
-        With all rows, at their weights, everything is exact.
+    With ``S = diag(weights)``, ``S^½ K_JJ S^½ = V Λ Vᵀ`` has the nonzero eigenvalues of
+    the dictionary's covariance.  With all rows, at their weights, everything is exact.
     """
 
     def __init__(self, matrix: WeightedKernel, dictionary: Dictionary) -> None:
         self.matrix = matrix
         self.dictionary = dictionary
-        roots = np.sqrt(dictionary.masses)
+        roots = np.sqrt(dictionary.weights)
         gram = matrix.gram(dictionary.indices)
         gram *= roots[:, None]
         gram *= roots
@@ -188,11 +157,11 @@ class Spectrum:
     def scores(self, ridge: float, among: Array | None = None) -> Array:
         """Return the scores of all rows, or of those of some numbers.
 
-        ``w_i φ_iᵀ (Σ_J mass_j φ_j φ_jᵀ + γ)⁻¹ φ_i``, which is
+        ``w_i φ_iᵀ (Σ_J s_j φ_j φ_jᵀ + γ)⁻¹ φ_i``, which is
         ``w_i (k_ii − b_iᵀ (K_JJ + γ S⁻¹)⁻¹ b_i)/γ`` with ``b_i = k(X_J, x_i)``.
         """
         matrix, dictionary = self.matrix, self.dictionary
-        roots = np.sqrt(dictionary.masses)
+        roots = np.sqrt(dictionary.weights)
         root = roots[:, None] * self.vectors / np.sqrt(self.values + ridge)
         explained = matrix.projected_norms(dictionary.indices, root, among)
         rows = slice(None) if among is None else among
@@ -232,26 +201,20 @@ def draw_dictionary(
 ) -> Dictionary:
     """Return about `size` candidates drawn independently by their scores.
 
-    Parameters
-    ----------
-    candidates : ndarray of shape (q,)
-        Row numbers.
-    scores : ndarray of shape (q,)
-    chances : ndarray of shape (q,)
-        The probability with which each row became a candidate.
+    `chances` are the probabilities with which the rows became candidates.
     """
     if not scores.any():  # all are lost in rounding, and any rows will do
-        scores = matrix.mass[candidates]
+        scores = matrix.weighted_diagonal[candidates]
     kept = inclusion_probabilities(scores / chances, size)
     drawn = rng.random(len(kept)) < kept
     if not drawn.any():
         drawn[int(kept.argmax())] = True
     indices, chances = candidates[drawn], (chances * kept)[drawn]
-    masses = matrix.weights[indices] / chances
+    weights = matrix.weights[indices] / chances
     # The trace of what is left to chance is known: the drawn rows are scaled to it,
     # which takes away the noise of their number.
     lucky = chances < 1.0
     if lucky.any():
-        rest = np.delete(matrix.mass, indices[~lucky]).sum()
-        masses[lucky] *= rest / (masses @ (lucky * matrix.diagonal[indices]))
-    return Dictionary(indices, masses)
+        rest = np.delete(matrix.weighted_diagonal, indices[~lucky]).sum()
+        weights[lucky] *= rest / (weights @ (lucky * matrix.diagonal[indices]))
+    return Dictionary(indices, weights)

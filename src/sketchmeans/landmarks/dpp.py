@@ -11,21 +11,18 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from sklearn.base import BaseEstimator
 
 from sketchmeans.data.rows import Rows
+from sketchmeans.data.sampling import draw
 from sketchmeans.kernels import Kernel
-from sketchmeans.landmarks.base import Landmarks, LandmarkSelector
-from sketchmeans.landmarks.draws import (
-    draw_rows,
+from sketchmeans.landmarks.base import (
+    Landmarks,
+    LandmarkSelector,
     kernel_between,
     landmarks_at,
     value_type,
 )
 from sketchmeans.landmarks.kmeanspp import KernelKMeansPlusPlus
-from sketchmeans.landmarks.uniform import Uniform
-from sketchmeans.numerics.linalg import (
-    ZERO_DISTANCE_ROUNDINGS,
-    Array,
-    check_no_overflow,
-)
+from sketchmeans.landmarks.sampling import Uniform
+from sketchmeans.numerics.linalg import Array, check_no_overflow, clip_zero_distances
 from sketchmeans.numerics.parameters import check_integer, check_option
 
 #: Proposals whose kernel values are computed together.
@@ -42,27 +39,23 @@ class KDPP(BaseEstimator):
     """Rows whose kernel matrix has a large determinant: a Markov chain on swaps.
 
     The chain tends to the law ``P(S) ∝ Π_{i∈S} w_i · det k(S, S)`` on sets of m rows
-    (Li, Jegelka & Sra 2016; OG17 §4.2).  A weight is a number of copies: two copies of
-    a row have determinant 0, so a row is in S at most once, and each of its w copies
-    can be the one.
+    (Li, Jegelka & Sra, ICML 2016; OG17 §4.2).  A weight is a number of copies: two
+    copies of a row have determinant 0, so a row is in S at most once, and each of its w
+    copies can be the one.
 
-    A step proposes a row j, drawn by weight; nothing happens if it is in S already,
-    as itself or as a row of the same value.  It takes the place of member i with a
-    probability that depends on the determinant ratio, for ``M = k(S, S)⁻¹``,
-    ``b = k(S, x_j)`` and ``v = M b``,
+    A step proposes a row j, drawn by weight, unless a row of its value is in S already.
+    It takes the place of member i with a probability that depends on the determinant
+    ratio, for ``M = k(S, S)⁻¹``, ``b = k(S, x_j)`` and ``v = M b``,
 
         det k(S−i+j, S−i+j) / det k(S, S) = M_ii (k_jj − bᵀv) + v_i² .
 
-    The weights are in the proposals and cancel elsewhere.  Both `exchange` rules are
-    in balance with the law above, so weighted rows and repeated rows give chains of
-    the same law, step by step.
-
-    A step costs m·d + 4m², and a swap 6m² more, whatever n is; the start costs what
-    its selector does.
+    Both `exchange` rules are in balance with the law above, so weighted rows and
+    repeated rows give chains of the same law, step by step.  A step costs m·d + 4m²,
+    and a swap 6m² more, whatever n is; the start costs what its selector does.
 
     Parameters
     ----------
-    start : {"kmeans++", "uniform"}, default="kmeans++"
+    start : {"k-means++", "uniform"}, default="k-means++"
         Where the chain starts.  From a uniform start it may take a pass over the data
         to reach good landmarks (OG17 §4.2).
     n_steps : int, default=1000
@@ -70,27 +63,18 @@ class KDPP(BaseEstimator):
     exchange : {"determinant", "uniform"}, default="determinant"
         Who makes place for row j.  "uniform" asks one member i at random and swaps with
         probability min(1, ratio), as in Li et al. and OG17.  "determinant" draws who
-        leaves S + j, one of the members or j itself, in proportion to the determinant
-        of those who stay: the same work a step, and many more swaps.
+        leaves S + j in proportion to the determinant of those who stay: the same work
+        per step, and many more swaps.
 
     Notes
     -----
-    A root of ``M`` is kept by rank-one updates and computed afresh every 300 swaps, or
-    when it is seen to be off by more than 1e-6.  About 1.5e-8 times the mean of
-    ``k(x, x)`` is added to the diagonal of ``k(S, S)``: it means nothing to sets of
-    clear determinant, and a chain that starts at rows which are dependent up to
-    rounding finds its way out.
-
-    References
-    ----------
-    Li, Jegelka & Sra, "Fast DPP sampling for Nyström with application to kernel
-    methods", ICML 2016.  OG17: Oglic & Gärtner, "Nyström method with kernel k-means++
-    samples as landmarks", ICML 2017.
+    About 1.5e-8 times the mean of ``k(x, x)`` is added to the diagonal of ``k(S, S)``,
+    so that a chain finds its way out of rows which are dependent up to rounding.
     """
 
     def __init__(
         self,
-        start: str = "kmeans++",
+        start: str = "k-means++",
         n_steps: int = 1000,
         exchange: str = "determinant",
     ) -> None:
@@ -109,7 +93,11 @@ class KDPP(BaseEstimator):
         start = _STARTS[self.start]().select(rows, kernel, n_landmarks, start_rng)
         assert start.indices is not None
         chain = SwapChain(rows, kernel, start.indices)
-        proposals = draw_rows(rows, self.n_steps, proposal_rng)
+        proposals = (
+            proposal_rng.integers(len(rows), size=self.n_steps)
+            if rows.weights is None
+            else draw(rows.weights, self.n_steps, proposal_rng)
+        )
         for first in range(0, self.n_steps, _BATCH):
             batch = proposals[first : first + _BATCH]
             chain.walk(batch, _EXCHANGES[self.exchange], chain_rng)
@@ -140,21 +128,14 @@ _EXCHANGES: dict[str, Exchange] = {
 }
 
 _STARTS: dict[str, Callable[[], LandmarkSelector]] = {
+    "k-means++": KernelKMeansPlusPlus,
     "kmeans++": KernelKMeansPlusPlus,
     "uniform": Uniform,
 }
 
 
 class SwapChain:
-    """A set of rows that changes one member at a time.
-
-    Parameters
-    ----------
-    rows : Rows
-    kernel : Kernel
-    members : ndarray of shape (m,)
-        The rows at the start, of distinct values.
-    """
+    """A set of rows of distinct values that changes one member at a time."""
 
     def __init__(self, rows: Rows, kernel: Kernel, members: Array) -> None:
         self.rows = rows
@@ -162,10 +143,9 @@ class SwapChain:
         self.members = members.copy()
         gram = kernel_between(rows, kernel, members, members)
         check_no_overflow(gram)
-        precision = value_type(rows, kernel)
-        self._noise = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(precision).eps)
+        self._dtype = value_type(rows, kernel)
         # Half of the digits: the inverse keeps the other half through the updates.
-        ridge = np.sqrt(np.finfo(precision).eps) * np.abs(gram.diagonal()).mean()
+        ridge = np.sqrt(np.finfo(self._dtype).eps) * np.abs(gram.diagonal()).mean()
         self.inverse = InverseRoot(0.5 * (gram + gram.T), float(ridge) or 1.0)
 
     def walk(
@@ -189,47 +169,30 @@ class SwapChain:
     def _has(self, values: Array, own: float) -> bool:
         """Say whether a row is a member, as itself or as a row of the same value."""
         scale = own + self.inverse.gram.diagonal()
-        return bool((scale - 2.0 * values <= self._noise * np.abs(scale)).any())
+        return not clip_zero_distances(scale - 2.0 * values, scale, self._dtype).all()
 
 
 @dataclass(frozen=True)
 class Newcomer:
     """A row that may take the place of a member.
 
-    Attributes
-    ----------
-    values : ndarray of shape (m,)
-        ``b``, its kernel values with the members.
-    own : float
-        Its kernel value with itself.
-    image : ndarray of shape (m,)
-        ``v = M b``.
-    distance : float
-        Its squared distance to the span of the members, ``own − bᵀv``.
-    ratios : ndarray of shape (m,)
-        Determinant ratio of the swap with each member.
+    `values` are ``b``, its kernel values with the members, `own` the one with itself,
+    `image` is ``v = M b``, and `ratios` the determinant ratio of each swap.
     """
 
     values: Array
     own: float
     image: Array
-    distance: float
     ratios: Array
 
 
 class InverseRoot:
     """``R`` with ``R Rᵀ = (G + ridge·I)⁻¹ = M``, while G changes row by row.
 
-    A distance ``own − ‖Rᵀb‖²`` to the span of nearly dependent members is right to
-    half as many digits as the condition number of G takes; with M itself it would be
-    lost to all of them.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (m, m)
-        ``G``, symmetric.  Overwritten by the swaps.
-    ridge : float
-        Positive; raised where the sum is not positive definite.
+    A distance ``own − ‖Rᵀb‖²`` to the span of nearly dependent members loses half as
+    many digits as the condition number of G takes; with M itself it would lose all of
+    them.  G is overwritten by the swaps; the ridge is raised where the sum is not
+    positive definite.
     """
 
     def __init__(self, gram: Array, ridge: float) -> None:
@@ -248,7 +211,7 @@ class InverseRoot:
         distance = max(own + self.ridge - float(coordinates @ coordinates), 0.0)
         image = self.root @ coordinates
         ratios = self._diagonal * distance + image * image
-        return Newcomer(values, own, image, distance, ratios)
+        return Newcomer(values, own, image, ratios)
 
     def swap(self, slot: int, newcomer: Newcomer) -> None:
         """Put the newcomer in the place of a member.
@@ -270,7 +233,7 @@ class InverseRoot:
         # BLAS counts columns first: it sees the transpose.
         dger(1.0, direction, new - old, a=self.root.T, overwrite_a=True)
         self._swaps += 1
-        if self._is_worn():
+        if self._needs_refresh():
             self._refresh()
         else:
             self._diagonal = np.einsum("ij,ij->i", self.root, self.root)
@@ -281,7 +244,7 @@ class InverseRoot:
         back = (self.gram @ image + self.ridge * image) @ self.root
         return float(np.abs(back - self._signs).max())
 
-    def _is_worn(self) -> bool:
+    def _needs_refresh(self) -> bool:
         if self._swaps % _CHECK_SWAPS:
             return False
         return self._swaps >= _REFRESH_SWAPS or not self.drift() <= _DRIFT

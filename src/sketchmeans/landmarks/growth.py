@@ -8,12 +8,13 @@ from math import ceil, sqrt
 import numpy as np
 
 from sketchmeans.data.rows import Rows
+from sketchmeans.data.sampling import sample_rows
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.lloyd import Centers, lloyd
 from sketchmeans.engine.seeding import KMeansPlusPlus
-from sketchmeans.engine.spaces import LandmarkSpace, given_matrix, landmark_matrix
-from sketchmeans.kernels import Kernel, is_given
-from sketchmeans.landmarks.base import successive_draws
+from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.kernels import Kernel, compute_gram, is_given
+from sketchmeans.landmarks.base import draw_distinct_rows
 from sketchmeans.numerics.linalg import Array, ridged_inverse
 from sketchmeans.numerics.memory import FIXED_NEED, format_bytes
 
@@ -21,7 +22,7 @@ from sketchmeans.numerics.memory import FIXED_NEED, format_bytes
 GAIN = 0.005
 #: Never more landmarks than this (or than clusters), nor this many times √(nk).
 MOST, _MOST_FACTOR = 4_000, 4.0
-#: The first rung is √(nk) divided by this, or so many for each cluster: with fewer, two
+#: The first size is √(nk) divided by this, or so many for each cluster: with fewer, two
 #: sets in a row may miss the same cluster, and nothing seems to be gained.
 _FIRST_DIVISOR, _FIRST_PER_CLUSTER = 8.0, 10
 #: All of so few rows are landmarks: that costs nothing, and leaves out no small group.
@@ -31,8 +32,8 @@ _FEW_ROWS = 256
 _SAMPLE_SHARE, _LEAST_ROWS, _MOST_ROWS = 0.125, 512, 4_096
 #: Rows on which the residual is measured.
 _RESIDUAL_ROWS = 256
-#: Passes at each size that find the partition on which the gain is measured.
-_PASSES = 5
+#: Iterations at each size that find the partition on which the gain is measured.
+_ITERATIONS = 5
 #: The kernel values of the sample are always stored.
 _STORE = 2**62
 _TINY = float(np.finfo(float).tiny)
@@ -54,8 +55,7 @@ class LandmarkPath:
         How much more the same partition costs with half as many landmarks, as a share;
         the first is not a number.
     chosen : int
-        The size from which to its double the cost falls by no more than 0.5%, or the
-        largest.
+        The size whose double lowers the cost by no more than 0.5%, or the largest.
     """
 
     n_landmarks: Array
@@ -65,7 +65,7 @@ class LandmarkPath:
     chosen: int
 
 
-def grown(
+def choose_n_landmarks(
     rows: Rows,
     kernel: Kernel,
     n_clusters: int,
@@ -75,40 +75,34 @@ def grown(
     """Return how the cost falls with uniform landmarks, and where to stop.
 
     CR18's √(nk) is right for a kernel of slow decay and too much for others, so nested
-    sets grow from an eighth of it, or from 10k.  A centroid loses ``‖φ̄ − Πφ̄‖²`` in the
-    span of m landmarks.  What doubling them gains is measured on a sample of s rows,
-    for a rough partition found in the larger span; the mean over a sampled cluster is
-    freed of the variance that the mean over all its rows does not have.  Costs s·m·d,
-    s at most n/8 or 512.
-
-    Nothing but the rows, the kernel, k and chance decides: not memory, not the clock.
+    sets grow from an eighth of it, or from 10k.  A centroid loses ``‖φ̄ − Πφ̄‖²`` in
+    the span of m landmarks.  What doubling them gains is measured on a sample of s rows
+    (n/8 or 512 at most), for a rough partition found in the larger span; the mean over
+    a sampled cluster is freed of the variance that the mean over all its rows does not
+    have.  Costs s·m·d.  Nothing but the rows, the kernel, k and chance decides: not
+    memory, not the clock.
     """
     n = len(rows)
-    share = min(max(int(_SAMPLE_SHARE * n), _LEAST_ROWS), _MOST_ROWS, n)
-    sample = _sample(rows, share, rng)
+    size = min(max(int(_SAMPLE_SHARE * n), _LEAST_ROWS), _MOST_ROWS, n)
+    sampled = sample_rows(rows, size, rng)
+    sample = rows.subset(sampled, None)
     most = min(n, max(MOST, n_clusters), ceil(_MOST_FACTOR * sqrt(n * n_clusters)))
-    numbers = successive_draws(rows, most, rng)
-    most = len(numbers)  # distinct rows
-    ladder = [min(_first_rung(n, n_clusters), most)]
-    while ladder[-1] < most:
-        ladder.append(min(2 * ladder[-1], most))
-    diagonal = _diagonal(rows, kernel, sample.numbers)
+    numbers = draw_distinct_rows(rows, most, rng)
+    diagonal = _sample_diagonal(rows, kernel, sampled)
     path: list[tuple[int, float, float, float]] = []
+    ladder = _sizes(n, n_clusters, len(numbers))
     chosen, smaller = ladder[-1], None
-    for size in ladder:
-        _check_memory(rows, share, size, budget)
-        space = _space(rows, kernel, numbers[:size], diagonal)
-        larger = _Span(
-            BlockEngine(sample.rows, space, _STORE, many_passes=True),
-            diagonal,
-            n_clusters,
-        )
+    for m in ladder:
+        _check_memory(rows, size, m, budget)
+        space = _rough_space(rows, kernel, numbers[:m], diagonal)
+        engine = BlockEngine(sample, space, _STORE, many_passes=True)
+        larger = _Span(engine, diagonal, n_clusters)
         if smaller is None:
-            labels, gain = larger.partition(larger.seeds(rng)), np.nan
+            labels, gain = larger.partition(larger.seed(rng)), np.nan
         else:
-            labels = larger.partition(larger.engine.partition(labels, n_clusters)[1])
+            labels = larger.partition(engine.partition(labels, n_clusters)[1])
             gain = smaller.cost(labels) / max(larger.cost(labels), _TINY) - 1.0
-        path.append((size, larger.residual, larger.cost(labels), gain))
+        path.append((m, larger.residual, larger.cost(labels), gain))
         if gain <= GAIN:
             chosen = path[-2][0]
             break
@@ -117,62 +111,46 @@ def grown(
     return LandmarkPath(sizes.astype(int), residuals, costs, gains, chosen)
 
 
-def _check_memory(rows: Rows, sample: int, size: int, budget: int) -> None:
-    """Raise where the kernel values and matrices of the next rung do not fit."""
-    values = int(1.5 * sample * size) * rows.dtype.itemsize  # of two rungs
-    matrices = 5 * size * size * 8
-    need = FIXED_NEED + sample * rows.row_bytes + values + matrices
+def _sizes(n: int, n_clusters: int, most: int) -> list[int]:
+    """Return the numbers of landmarks that are tried, each twice the one before."""
+    theory = sqrt(n * n_clusters)
+    enough = min(_FIRST_PER_CLUSTER * n_clusters, theory)
+    first = max(n_clusters, ceil(max(theory / _FIRST_DIVISOR, enough)))
+    sizes = [min(n if n <= _FEW_ROWS else first, most)]
+    while sizes[-1] < most:
+        sizes.append(min(2 * sizes[-1], most))
+    return sizes
+
+
+def _check_memory(rows: Rows, sample: int, m: int, budget: int) -> None:
+    """Raise where the kernel values and matrices of the next size do not fit."""
+    values = int(1.5 * sample * m) * rows.dtype.itemsize  # of two sizes
+    need = FIXED_NEED + sample * rows.row_bytes + values + 5 * m * m * 8
     if need > budget:
         raise MemoryError(
-            f"n_landmarks='auto' tries {size:,} landmarks, which needs "
+            f"n_landmarks='auto' tries {m:,} landmarks, which needs "
             f"{format_bytes(need)}; max_memory allows {format_bytes(budget)}. Give "
             "n_landmarks as a number or raise max_memory."
         )
 
 
-def _first_rung(n: int, n_clusters: int) -> int:
-    theory = sqrt(n * n_clusters)
-    enough = min(_FIRST_PER_CLUSTER * n_clusters, theory)
-    if n <= _FEW_ROWS:
-        return n
-    return max(n_clusters, ceil(max(theory / _FIRST_DIVISOR, enough)))
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """Some rows of a source, and their numbers."""
-
-    rows: Rows
-    numbers: Array
-
-
-def _sample(rows: Rows, size: int, rng: np.random.Generator) -> _Sample:
-    share = None if rows.weights is None else rows.weights / rows.total_weight
-    numbers = rng.choice(len(rows), size, replace=rows.weights is not None, p=share)
-    return _Sample(rows.subset(numbers, None), numbers)
-
-
-def _diagonal(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
+def _sample_diagonal(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
     if is_given(kernel):
         return np.asarray(kernel.row_diagonal(rows)[numbers])
     return np.asarray(kernel.diagonal(rows.take(numbers)), dtype=np.float64)
 
 
-def _space(
+def _rough_space(
     rows: Rows, kernel: Kernel, numbers: Array, diagonal: Array
 ) -> LandmarkSpace:
-    given, points = is_given(kernel), kernel.points(rows, numbers)
-    gram = (
-        given_matrix(rows, numbers)
-        if given
-        else landmark_matrix(kernel, points, rows.workers)
-    )
+    points = kernel.points(rows, numbers)
+    gram = compute_gram(kernel, points, rows.workers, rows)
     return LandmarkSpace(
         kernel,
         points,
         rows.dtype,
         rows.workers,
-        diagonal=diagonal if given else None,
+        diagonal=diagonal if is_given(kernel) else None,
         inverse=ridged_inverse(gram, rows.dtype),
     )
 
@@ -191,7 +169,7 @@ class _Span:
         #: The residual trace, as a mean over the sample.
         self.residual = max(float(diagonal[some].mean()) - self._inside, 0.0)
 
-    def seeds(self, rng: np.random.Generator) -> Centers:
+    def seed(self, rng: np.random.Generator) -> Centers:
         """Return centres at rows of the sample, by k-means++ in the span."""
         engine, diagonal = self.engine, self._diagonal
         B = engine.all_coordinates()
@@ -200,14 +178,12 @@ class _Span:
             inner = B @ engine.space.coefficients(B[indices])
             return np.maximum(diagonal[:, None] + diagonal[indices] - 2.0 * inner, 0.0)
 
-        seeding = KMeansPlusPlus()
-        return engine.centers_at(
-            seeding.seed(distances_to, np.ones(len(B)), self._k, [rng])
-        )
+        seeds = KMeansPlusPlus().seed(distances_to, np.ones(len(B)), self._k, [rng])
+        return engine.centers_at(seeds)
 
     def partition(self, centers: Centers) -> Array:
-        """Return the labels after a few passes."""
-        found = lloyd(self.engine, centers, max_iter=_PASSES, tol=GAIN)
+        """Return the labels after a few iterations."""
+        found = lloyd(self.engine, centers, max_iter=_ITERATIONS, tol=GAIN)
         return np.asarray(found[0].labels)
 
     def cost(self, labels: Array) -> float:

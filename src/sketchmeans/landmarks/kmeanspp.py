@@ -1,4 +1,4 @@
-"""Landmarks by D² sampling in feature space: kernel k-means++."""
+"""Landmarks by k-means: D² sampling in feature space, and centroids in input space."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from sketchmeans.data.rows import Block, Rows, block_height
+from sketchmeans.data.sampling import draw, row_weights
 from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.progress import Progress
+from sketchmeans.engine.progressive import Schedule, final, heats
+from sketchmeans.engine.seeding import KMeansPlusPlus
 from sketchmeans.engine.spaces import InputSpace
-from sketchmeans.kernels import Kernel, Precomputed
-from sketchmeans.landmarks.base import Landmarks, row_weights
-from sketchmeans.landmarks.draws import (
+from sketchmeans.kernels import Kernel, is_given, squared_distances_among
+from sketchmeans.landmarks.base import (
+    Landmarks,
     centroid_landmarks,
-    draw,
     kernel_between,
     landmarks_at,
     value_type,
+    warn_if_fewer,
 )
-from sketchmeans.numerics.linalg import (
-    ZERO_DISTANCE_ROUNDINGS,
-    Array,
-    check_no_overflow,
-)
+from sketchmeans.numerics.linalg import Array, check_no_overflow, clip_zero_distances
 from sketchmeans.numerics.parameters import check_flag, check_integer, check_number
 
 
@@ -38,11 +39,9 @@ class KernelKMeansPlusPlus(BaseEstimator):
     is at most 8(ln m + 2) times that of the best m centroids (OG17 Thm 3), and it
     bounds the error of the Nyström approximation: ``‖K − K̃‖_F ≤ ‖K − K̃‖₁ ≤ φ(Z)``.
 
-    The draws come in batches with the law of one draw after the other.  A batch is
-    drawn from the distances as they were at its start; each draw in turn is kept
-    with the probability by which its own distance has shrunk since.  So all n rows
-    take part, and the whole costs about as much as ``k(X, Z)``: n·m·d, in memory of
-    one block and a few numbers a row.
+    The draws come in batches with the law of one draw after the other: each is kept
+    with the probability by which its distance has shrunk since the batch was drawn.
+    Costs about as much as ``k(X, Z)``, n·m·d, and memory of a few numbers per row.
 
     Parameters
     ----------
@@ -50,9 +49,9 @@ class KernelKMeansPlusPlus(BaseEstimator):
         Independent samples, of which the one with the lowest potential is kept: a
         single one is at times no better than uniform landmarks.
     refine : bool, default=False
-        Move the landmarks by Lloyd steps in input space for as long as the kernel
-        potential drops (OG17 §3 and App. B).  The landmarks are then no rows of the
-        data.  Not for precomputed kernels.  A step costs about 2·n·m·d.
+        Move the landmarks by Lloyd steps in input space while the kernel potential
+        drops (OG17 §3 and App. B), 2·n·m·d each.  The landmarks are then not rows.  Not
+        for precomputed kernels.
     max_iter : int, default=20
         Most Lloyd steps.
     tol : float, default=1e-3
@@ -60,8 +59,8 @@ class KernelKMeansPlusPlus(BaseEstimator):
 
     References
     ----------
-    OG17: Oglic & Gärtner, "Nyström method with kernel k-means++ samples as
-    landmarks", ICML 2017.
+    OG17: Oglic & Gärtner, "Nyström method with kernel k-means++ samples as landmarks",
+    ICML 2017.
 
     Examples
     --------
@@ -89,26 +88,27 @@ class KernelKMeansPlusPlus(BaseEstimator):
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Landmarks:
         """Return the landmarks."""
-        check_integer("restarts", self.restarts)
-        check_integer("max_iter", self.max_iter)
+        for name in ("restarts", "max_iter"):
+            check_integer(name, getattr(self, name))
         check_number("tol", self.tol)
-        if check_flag("refine", self.refine) and isinstance(kernel, Precomputed):
+        if check_flag("refine", self.refine) and is_given(kernel):
             raise ValueError(
                 "refine=True should be False with kernel='precomputed': there is no "
                 "input space to move landmarks in."
             )
-        space = FeatureSpace(rows, kernel)
-        samples = [
-            d2_sample(space, n_landmarks, child) for child in rng.spawn(self.restarts)
-        ]
+        distances = KernelDistances(rows, kernel)
+        rngs = rng.spawn(self.restarts)
+        samples = [draw_d2_sample(distances, n_landmarks, child) for child in rngs]
         best = min(samples, key=lambda sample: sample.potential)
         landmarks = landmarks_at(rows, kernel, best.indices, n_landmarks)
-        if self.refine:
-            return refined(space, landmarks, best.potential, self.max_iter, self.tol)
-        return landmarks
+        if not self.refine:
+            return landmarks
+        return refine_landmarks(
+            distances, landmarks, best.potential, self.max_iter, self.tol
+        )
 
 
-class FeatureSpace:
+class KernelDistances:
     """Squared distances in the feature space of a kernel, in float64, by blocks."""
 
     def __init__(self, rows: Rows, kernel: Kernel) -> None:
@@ -116,16 +116,14 @@ class FeatureSpace:
         self.kernel = kernel
         self.diagonal = kernel.row_diagonal(rows)
         check_no_overflow(self.diagonal)
-        self._noise = ZERO_DISTANCE_ROUNDINGS * float(
-            np.finfo(value_type(rows, kernel)).eps
-        )
+        self._dtype = value_type(rows, kernel)
 
     def among(self, indices: Array) -> Array:
         """Return the squared distances between the rows of these numbers."""
         diagonal = self.diagonal[indices]
         scale = diagonal[:, None] + diagonal
         values = kernel_between(self.rows, self.kernel, indices, indices)
-        return self._cleaned(scale - 2.0 * values, scale)
+        return clip_zero_distances(scale - 2.0 * values, scale, self._dtype)
 
     def nearest(self, points: Block, diagonal: Array) -> Array:
         """Return each row's squared distance to the nearest of some points.
@@ -144,23 +142,15 @@ class FeatureSpace:
             closest = partial.argmin(axis=1)
             return partial[np.arange(len(closest)), closest], diagonal[closest]
 
-        distances, start = np.empty(len(rows)), 0
-        for nearest, lengths in rows.map(measure, block_height(rows.n_features, m)):
-            part = slice(start, start + len(nearest))
-            own = self.diagonal[part]
-            distances[part] = self._cleaned(nearest + own, own + lengths)
-            start = part.stop
-        return distances
+        parts = zip(*rows.map(measure, block_height(rows.n_features, m)), strict=True)
+        partial, lengths = (np.concatenate(part) for part in parts)
+        scale = self.diagonal + lengths
+        return clip_zero_distances(partial + self.diagonal, scale, self._dtype)
 
     def potential(self, points: Block) -> float:
         """Return ``φ(Z)`` of points of the input space."""
         distances = self.nearest(points, self.kernel.diagonal(points))
         return float(row_weights(self.rows) @ distances)
-
-    def _cleaned(self, distances: Array, scale: Array) -> Array:
-        # Differences of rounding are no distance between equal rows.
-        distances[distances <= self._noise * np.abs(scale)] = 0.0
-        return distances
 
 
 @dataclass(frozen=True)
@@ -171,32 +161,34 @@ class D2Sample:
     potential: float
 
 
-def d2_sample(space: FeatureSpace, size: int, rng: np.random.Generator) -> D2Sample:
+def draw_d2_sample(
+    distances: KernelDistances, size: int, rng: np.random.Generator
+) -> D2Sample:
     """Return `size` rows drawn by D² sampling, or fewer if no distance is left."""
-    weights = row_weights(space.rows)
+    weights = row_weights(distances.rows)
     chosen = draw(weights, 1, rng)
-    closest = _distances_to_rows(space, chosen)
+    closest = _distances_to_rows(distances, chosen)
     while len(chosen) < size:
-        mass = weights * closest
-        if not mass.any():
+        chances = weights * closest
+        if not chances.any():
             break
         # As many as there are already: on the way the potential drops so little
         # that most draws are kept, and log m batches are enough.
-        batch = draw(mass, min(len(chosen), size - len(chosen)), rng)
-        new = batch[_kept(closest[batch], space.among(batch), rng)]
-        np.minimum(closest, _distances_to_rows(space, new), out=closest)
+        batch = draw(chances, min(len(chosen), size - len(chosen)), rng)
+        new = batch[_accept_draws(closest[batch], distances.among(batch), rng)]
+        np.minimum(closest, _distances_to_rows(distances, new), out=closest)
         chosen = np.concatenate([chosen, new])
     return D2Sample(chosen, float(weights @ closest))
 
 
-def _distances_to_rows(space: FeatureSpace, indices: Array) -> Array:
-    points = space.kernel.points(space.rows, indices)
-    distances = space.nearest(points, space.diagonal[indices])
-    distances[indices] = 0.0
-    return distances
+def _distances_to_rows(distances: KernelDistances, indices: Array) -> Array:
+    points = distances.kernel.points(distances.rows, indices)
+    nearest = distances.nearest(points, distances.diagonal[indices])
+    nearest[indices] = 0.0
+    return nearest
 
 
-def _kept(before: Array, among: Array, rng: np.random.Generator) -> Array:
+def _accept_draws(before: Array, among: Array, rng: np.random.Generator) -> Array:
     """Return which draws of a batch are kept, in turn.
 
     `before` is each draw's distance when the batch was drawn, `among` holds the
@@ -213,8 +205,8 @@ def _kept(before: Array, among: Array, rng: np.random.Generator) -> Array:
     return np.array(kept, dtype=np.intp)
 
 
-def refined(
-    space: FeatureSpace,
+def refine_landmarks(
+    distances: KernelDistances,
     landmarks: Landmarks,
     potential: float,
     max_iter: int,
@@ -222,10 +214,10 @@ def refined(
 ) -> Landmarks:
     """Return the landmarks after Lloyd steps that lower the kernel potential.
 
-    A step that does not is taken back, and is the last.  Where the first step is,
-    the landmarks are returned as they came.
+    A step that does not is undone, and is the last.  If it is the first step, the
+    landmarks are returned as they were.
     """
-    rows = space.rows
+    rows = distances.rows
     inputs = InputSpace.of(rows, len(landmarks))
     engine = BlockEngine(rows, inputs)
     assert landmarks.indices is not None
@@ -233,9 +225,77 @@ def refined(
     for _ in range(max_iter):
         centers = engine.update(engine.assign(centers), centers)
         moved = centroid_landmarks(rows, inputs.centers(centers.coefficients[0]))
-        before, after = potential, space.potential(moved.points)
+        before, after = potential, distances.potential(moved.points)
         if after < before:
             landmarks, potential = moved, after
         if before - after <= tol * before:
             break
     return landmarks
+
+
+class Centroids(CallbackSupportMixin, BaseEstimator):
+    """Centroids of k-means in the input space: Lloyd from k-means++.
+
+    For smooth kernels of the distance, such as rbf, the error of the Nyström
+    approximation is bounded by the cost ``Σ_i w_i min_z ‖x_i − z‖²`` of the centroids
+    (Zhang, Tsang & Kwok, ICML 2008), and they are among the best landmarks in practice
+    (OG17 §4.3).  The landmarks are not rows of the data.  Not for precomputed kernels.
+    Costs n·m·d for the seeds and for each iteration, and memory of a few numbers per
+    row; where n is large compared to m, both start on subsamples.
+
+    Parameters
+    ----------
+    n_init : int, default=1
+        Restarts, of which the one with the lowest cost in input space is kept.
+    max_iter : int, default=20
+        Most iterations in each stage: the last ones move landmarks little.
+    tol : float, default=1e-3
+        Relative drop of the cost over an iteration at which Lloyd's algorithm stops.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import NystromKMeans
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> model = NystromKMeans(3, n_landmarks=20, landmarks=Centroids()).fit(X)
+    >>> model.landmarks_.shape, model.landmark_indices_
+    ((20, 2), None)
+    """
+
+    def __init__(self, n_init: int = 1, max_iter: int = 20, tol: float = 1e-3) -> None:
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @with_callbacks
+    def select(
+        self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
+    ) -> Landmarks:
+        """Return the landmarks."""
+        if is_given(kernel):
+            raise ValueError(
+                "landmarks='kmeans' should be another selector with "
+                "kernel='precomputed': there is no input space for centroids."
+            )
+        n_init = check_integer("n_init", self.n_init)
+        max_iter = check_integer("max_iter", self.max_iter)
+        schedule = Schedule(n_init, max_iter, check_number("tol", self.tol), budget=0)
+        space, progress = InputSpace.of(rows, n_landmarks), Progress(self)
+        engine, start = heats(
+            rows,
+            space,
+            squared_distances_among,
+            KMeansPlusPlus(),
+            n_landmarks,
+            schedule,
+            rng,
+            progress,
+        )
+        best = final(engine, start, schedule, progress)[0]
+        progress.finish()
+        # Where values repeat, more clusters than values leave some without rows.
+        filled = best.counts > 0.0
+        centers = space.centers(best.centers.coefficients[0, filled])
+        landmarks = centroid_landmarks(rows, centers)
+        warn_if_fewer(len(landmarks), n_landmarks)
+        return landmarks

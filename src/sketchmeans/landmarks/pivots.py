@@ -2,10 +2,9 @@
 
 With pivots S the factor ``F`` (n × |S|) has ``F Fᵀ = K̃``, the Nyström approximation,
 and ``d = diag(K − K̃)`` is each row's squared distance to the span of the landmarks in
-feature space.  The selectors differ in how ``d`` leads to the next pivots.
-
-A column of ``F`` needs all the columns before it, so the factor is held: n·m numbers.
-Where n is large the pivots are therefore those of a subsample (`subsample`).
+feature space.  The selectors differ in how ``d`` leads to the next pivots, and end
+early, with a warning, where every residual is rounding.  A column of ``F`` needs all
+before it, so n·m numbers are stored; where n is large, of a subsample only.
 """
 
 from __future__ import annotations
@@ -19,14 +18,12 @@ from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator
 
 from sketchmeans.data.rows import Rows, block_height, block_slices
-from sketchmeans.kernels import Kernel
-from sketchmeans.landmarks.base import Landmarks, row_weights
-from sketchmeans.landmarks.draws import (
-    draw,
-    draw_rows,
+from sketchmeans.data.sampling import draw, row_weights, sample_rows
+from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.landmarks.base import (
+    Landmarks,
     kernel_between,
     landmarks_at,
-    subsample,
     value_type,
 )
 from sketchmeans.numerics.linalg import Array, check_no_overflow, relative_cut
@@ -41,15 +38,27 @@ _MAX_BATCH = 128
 _ROWS_PER_LANDMARK = 8
 
 
+def subsample(
+    rows: Rows, kernel: Kernel, size: int | None, rng: np.random.Generator
+) -> tuple[Rows, Array]:
+    """Return at most `size` random rows as a source of their own, and their numbers.
+
+    How often a weighted row was drawn is its weight in the subsample.  A precomputed
+    kernel knows its rows by their place in the matrix: it is never subsampled.
+    """
+    if size is None or len(rows) <= size or is_given(kernel):
+        return rows, np.arange(len(rows))
+    numbers = np.sort(sample_rows(rows, size, rng))
+    if rows.weights is None:
+        return rows.subset(numbers, None), numbers
+    numbers, counts = np.unique(numbers, return_counts=True)
+    return rows.subset(numbers, counts.astype(np.float64)), numbers
+
+
 class PartialCholesky:
     """A growing factor ``F`` with ``F Fᵀ = K̃``, and the diagonal of ``K − K̃``.
 
-    Parameters
-    ----------
-    rows : Rows
-    kernel : Kernel
-    n_pivots : int
-        Most pivots; n·n_pivots numbers are held.
+    It holds n·n_pivots numbers.
     """
 
     def __init__(self, rows: Rows, kernel: Kernel, n_pivots: int) -> None:
@@ -69,14 +78,9 @@ class PartialCholesky:
         return len(self.pivots)
 
     @property
-    def mass(self) -> Array:
-        """Weight times residual: each row's share of ``tr(K − K̃)``."""
+    def weighted_residual(self) -> Array:
+        """Each row's share of ``tr(K − K̃)``; all zero if the pivots span all rows."""
         return self.weights * self.residual
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether all rows lie in the span of the pivots, up to rounding."""
-        return not self.mass.any()
 
     def residual_among(self, numbers: Array) -> Array:
         """Return ``K − K̃`` among a few rows."""
@@ -115,19 +119,19 @@ class PartialCholesky:
         self, numbers: Array, use: Callable[[slice, Array], Result]
     ) -> Iterator[Result]:
         """Yield ``use(span, columns of K − K̃)`` block after block."""
-        rows, held = self.rows, len(self)
+        rows, rank = self.rows, len(self)
         points = self.kernel.points(rows, numbers)
         columns = self.kernel.against(points, np.float64, rows.workers)
-        known = self._factor[numbers, :held].T
+        known = self._factor[numbers, :rank].T
 
         def work(edges: tuple[int, int]) -> Result:
             shape = (edges[1] - edges[0], len(numbers))
             out = rows.workers.buffer("residual", shape, np.float64)
             values, span = columns(rows.block(*edges), out), slice(*edges)
-            values -= self._factor[span, :held] @ known
+            values -= self._factor[span, :rank] @ known
             return use(span, values)
 
-        height = block_height(rows.n_features + held, len(numbers))
+        height = block_height(rows.n_features + rank, len(numbers))
         return rows.workers.map(work, block_slices(len(rows), height))
 
     def _drop_rounding(self) -> None:
@@ -135,7 +139,7 @@ class PartialCholesky:
 
 
 class PivotSelector(BaseEstimator):
-    """What the selectors by pivots share: everything but the choice of a pivot."""
+    """Base of the selectors by pivots; a subclass chooses the next ones."""
 
     subsample: int | str | None
 
@@ -151,11 +155,11 @@ class PivotSelector(BaseEstimator):
         size = self._subsample_size(n_landmarks)
         part, numbers = subsample(rows, kernel, size, sample_rng)
         cholesky = PartialCholesky(part, kernel, n_landmarks)
-        while len(cholesky) < n_landmarks and not cholesky.exhausted:
+        while len(cholesky) < n_landmarks and cholesky.weighted_residual.any():
             self._extend(cholesky, n_landmarks - len(cholesky), pivot_rng)
         pivots = numbers[cholesky.pivots]
         if not len(pivots):  # k(x, x) is zero for every row: one is as good as another
-            pivots = draw_rows(rows, 1, pivot_rng)
+            pivots = sample_rows(rows, 1, pivot_rng)
         return landmarks_at(rows, kernel, pivots, n_landmarks)
 
     @abstractmethod
@@ -186,26 +190,17 @@ class Cholesky(PivotSelector):
     """Greedy pivots: the row farthest from the span of the landmarks comes next.
 
     Each pivot is the row with the largest ``d_i = (K − K̃)_ii``, the residual diagonal
-    of the incomplete Cholesky factorisation (Fine & Scheinberg 2001; Bach & Jordan
-    2005).  Copies of a row are no farther away than the row, so weights do not matter,
-    but for rows of weight zero, which play no part.  Where the spectrum decays slowly
-    the farthest rows are outliers, and uniform landmarks are better.  It ends early,
-    with a warning, where every residual is rounding.  Nothing is random but the
-    subsample.
-
-    Costs s·m·(d + m) in time and s·m numbers in memory for the s rows that take part.
+    of the incomplete Cholesky factorisation (Fine & Scheinberg, JMLR 2001; Bach &
+    Jordan 2005), whatever its weight.  Where the spectrum decays slowly the farthest
+    rows are outliers, and uniform landmarks are better.  Nothing is random but the
+    subsample.  Costs s·m·(d + m), and s·m numbers in memory, for the s rows that take
+    part.
 
     Parameters
     ----------
     subsample : int, "auto" or None, default="auto"
-        Rows that take part, drawn uniformly, or by weight; None is all of them.
-        "auto" is as many as have a factor of 64 MB, but at least 8 m.  A precomputed
-        kernel is never subsampled.
-
-    References
-    ----------
-    Fine & Scheinberg, "Efficient SVM training using low-rank kernel representations",
-    JMLR 2001.
+        Rows that take part, drawn by weight; None is all.  "auto" is as many as have a
+        factor of 64 MB, at least 8 m.  A precomputed kernel is never subsampled.
     """
 
     _auto_entries = 2**23
@@ -223,32 +218,20 @@ class Cholesky(PivotSelector):
 class RandomCholesky(PivotSelector):
     """Random pivots: rows drawn in proportion to the residual diagonal.
 
-    Each pivot is drawn with probability proportional to its weight times
-    ``d_i = (K − K̃)_ii`` (Chen, Epperly, Tropp & Webber 2025).  The expected trace of
-    ``K − K̃`` is within 1 + ε of the best rank-r one after about
-    ``r/ε + r log(1/(εη))`` pivots, η the relative error of that best one.  It ends
-    early, with a warning, where every residual is rounding.
-
-    Costs s·m·(d + m) in time and s·m numbers in memory for the s rows that take part.
+    Each pivot is drawn with probability proportional to its weight times ``d_i = (K −
+    K̃)_ii`` (Chen, Epperly, Tropp & Webber, CPAM 2025).  The expected trace of ``K −
+    K̃`` is within 1 + ε of the best rank-r one after about ``r/ε + r log(1/(εη))``
+    pivots, η the relative error of that best one.  Costs s·m·(d + m), and s·m numbers
+    in memory, for the s rows that take part.
 
     Parameters
     ----------
     accelerated : bool, default=True
-        Draw pivots in batches, and keep each draw in turn with the probability by
-        which its residual has shrunk since the batch was drawn (Epperly, Tropp &
-        Webber 2024).  The law is that of one draw after the other, and almost all
-        work is matrix products.
+        Draw pivots in batches, and keep each draw with the probability by which its
+        residual has shrunk since (Epperly, Tropp & Webber, "Embrace rejection", 2024):
+        the same law, and almost all work is matrix products.
     subsample : int, "auto" or None, default="auto"
-        Rows that take part, drawn uniformly, or by weight; None is all of them.
-        "auto" is as many as have a factor of 64 MB, but at least 8 m.  A precomputed
-        kernel is never subsampled.
-
-    References
-    ----------
-    Chen, Epperly, Tropp & Webber, "Randomly pivoted Cholesky: practical approximation
-    of a kernel matrix with few entry evaluations", CPAM 2025.  Epperly, Tropp & Webber,
-    "Embrace rejection: kernel matrix approximation by accelerated randomly pivoted
-    Cholesky", arXiv 2410.03969.
+        Rows that take part, as in `Cholesky`.
     """
 
     _auto_entries = 2**23
@@ -267,10 +250,12 @@ class RandomCholesky(PivotSelector):
         self, cholesky: PartialCholesky, size: int, rng: np.random.Generator
     ) -> None:
         if not self.accelerated:
-            _append_one(cholesky, int(draw(cholesky.mass, 1, rng)[0]))
+            _append_one(cholesky, int(draw(cholesky.weighted_residual, 1, rng)[0]))
             return
         # As many as there are already: most of their residual outlives the batch.
-        batch = draw(cholesky.mass, min(max(len(cholesky), 1), _MAX_BATCH), rng)
+        batch = draw(
+            cholesky.weighted_residual, min(max(len(cholesky), 1), _MAX_BATCH), rng
+        )
         among = cholesky.residual_among(batch)
         # Where the running residual was rounding after all, no draw comes back.
         cholesky.residual[batch[among.diagonal() <= cholesky.cut[batch]]] = 0.0
@@ -281,28 +266,18 @@ class RandomCholesky(PivotSelector):
 class Greedy(PivotSelector):
     """Sparse greedy approximation: the best of a few random candidates comes next.
 
-    For each pivot some rows are drawn at random, by weight, and the one that lowers
-    the trace of ``K − K̃`` most is taken: row j lowers it by
-    ``Σ_i w_i (K − K̃)_ij² / d_j`` (Smola & Schölkopf 2000).  It ends early, with a
-    warning, where every residual is rounding.
-
-    Costs s·m·c·(d + m) in time for c candidates and the s rows that take part, and
-    s·m numbers in memory.
+    For each pivot some rows are drawn at random, by weight, and the one that lowers the
+    trace of ``K − K̃`` most is taken: row j lowers it by ``Σ_i w_i (K − K̃)_ij² / d_j``
+    (Smola & Schölkopf, ICML 2000).  Costs s·m·c·(d + m) for c candidates and the s rows
+    that take part, and s·m numbers in memory.
 
     Parameters
     ----------
     n_candidates : int, default=59
         The best of 59 is among the best 5% of all rows with probability 95%.
     subsample : int, "auto" or None, default="auto"
-        Rows that take part, drawn uniformly, or by weight; None is all of them.
-        "auto" is as many as have a factor of 16 MB, but at least 8 m: candidates
-        are compared by means over rows, for which fewer rows are enough.  A
-        precomputed kernel is never subsampled.
-
-    References
-    ----------
-    Smola & Schölkopf, "Sparse greedy matrix approximation for machine learning",
-    ICML 2000.
+        Rows that take part, as in `Cholesky`, but for a factor of 16 MB: candidates are
+        compared by means over rows, for which fewer are enough.
     """
 
     _auto_entries = 2**21
@@ -320,7 +295,7 @@ class Greedy(PivotSelector):
     def _extend(
         self, cholesky: PartialCholesky, size: int, rng: np.random.Generator
     ) -> None:
-        left = np.flatnonzero(cholesky.mass)
+        left = np.flatnonzero(cholesky.weighted_residual)
         if len(left) > self.n_candidates:
             left = left[draw(cholesky.weights[left], self.n_candidates, rng)]
         _append_one(cholesky, int(left[cholesky.trace_drops(left).argmax()]))

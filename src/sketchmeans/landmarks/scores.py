@@ -1,6 +1,8 @@
-"""Leverage scores: how much of the kernel matrix hangs on each row.
+"""Leverage scores: how much of the kernel matrix depends on each row.
 
 The sum of ridge leverage scores is the effective dimension d_eff(γ) (CR18 Def. 3).
+Where the functions below take a `ridge`, they take an `effective_dimension` as well:
+γ is then the one that has it.  A γ below the rounding of the kernel values is raised.
 """
 
 from __future__ import annotations
@@ -35,15 +37,10 @@ SMALL_DICTIONARY = 100
 
 @dataclass(frozen=True)
 class LeverageScores:
-    """Leverage scores of all rows.
+    """Leverage scores of all rows, and the γ that they are for: 0 for a fixed rank.
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n,)
-        A row of weight w has w times the score of a copy of it: the scores of equal
-        rows add up.
-    ridge : float
-        The γ that they are for; 0 for scores of a fixed rank.
+    A row of weight w has w times the score of a copy of it: the scores of equal rows
+    add up.
     """
 
     scores: Array
@@ -64,25 +61,12 @@ def exact_ridge_leverage_scores(
 ) -> LeverageScores:
     """Return ``l_i(γ) = [K (K + γI)⁻¹]_ii`` of the weighted matrix ``D^½ K D^½``.
 
-    Forms the n × n matrix and its eigendecomposition: about 9n³, for small n.
-
-    Parameters
-    ----------
-    rows : Rows
-        With their weights.
-    kernel : Kernel
-    ridge : float, optional
-        γ; raised to the rounding of the kernel values, where it is below.
-    effective_dimension : float, optional
-        Take the γ with this d_eff instead.
-
-    References
-    ----------
-    CR18 Def. 3; Alaoui & Mahoney, "Fast randomized kernel ridge regression with
-    statistical guarantees", NeurIPS 2015.
+    Forms the n × n matrix and its eigendecomposition: about 9n³, for small n (CR18
+    Def. 3; Alaoui & Mahoney, "Fast randomized kernel ridge regression with statistical
+    guarantees", NeurIPS 2015).
     """
     matrix = WeightedKernel(rows, kernel)
-    dictionary = _stand_ins(matrix, matrix.support)
+    dictionary = _uniform_dictionary(matrix, matrix.support)
     return _scores_through(matrix, dictionary, ridge, effective_dimension)
 
 
@@ -98,34 +82,21 @@ def recursive_ridge_leverage_scores(
     """Return approximate ridge leverage scores by recursive sampling.
 
     A dictionary of about `size` rows, drawn by the scores of a quarter of the rows,
-    gives the scores of all rows, from which the next dictionary is drawn; the scores
-    of the quarter come from a quarter of it in the same way.  Two changes to the
-    original: quarters instead of halves, and with the time that saves one more
-    dictionary, drawn from all rows, for the scores that are returned.  Where
-    ``size ≳ d_eff(γ) log d_eff(γ)``, they are within a constant factor of the exact
-    ones with high probability; where n is at most `size`, they are exact.
-
-    Costs about 2.3·n·s·(d + s) for size s, in memory of one block of rows and s².
-
-    Parameters
-    ----------
-    rows, kernel, ridge, effective_dimension
-        As in `exact_ridge_leverage_scores`.
-    size : int
-        Expected rows in each dictionary.
-    rng : Generator
-
-    References
-    ----------
-    Musco & Musco, "Recursive sampling for the Nyström method", NeurIPS 2017, Alg. 3.
+    gives the scores of all rows, from which the next dictionary is drawn; the scores of
+    the quarter come from a quarter of it in the same way.  Musco & Musco (NeurIPS 2017,
+    Alg. 3) have halves; the time saved goes into one more dictionary, drawn from all
+    rows, for the scores that are returned.  Where ``size ≳ d_eff(γ) log d_eff(γ)``,
+    they are within a constant factor of the exact ones with high probability; where n
+    is at most `size`, they are exact.  Costs about 2.3·n·s·(d + s) for size s, in
+    memory of a block and s².
     """
     matrix = WeightedKernel(rows, kernel)
     order = rng.permutation(matrix.support)
-    dictionary = _stand_ins(matrix, np.sort(order[:size]))
-    for count in _levels(len(order), size):
+    dictionary = _uniform_dictionary(matrix, np.sort(order[:size]))
+    for count in _level_sizes(len(order), size):
         candidates = np.sort(order[:count])
         spectrum = Spectrum(matrix, dictionary)
-        gamma = _resolved(spectrum, ridge, effective_dimension)
+        gamma = _resolve_ridge(spectrum, ridge, effective_dimension)
         scores = spectrum.scores(gamma, candidates)
         chances = np.full(count, count / len(order))
         dictionary = draw_dictionary(matrix, candidates, scores, chances, size, rng)
@@ -145,29 +116,15 @@ def bottom_up_ridge_leverage_scores(
     """Return approximate ridge leverage scores along a falling path of ridges.
 
     At a large γ all scores are about ``w_i k(x_i, x_i)/γ``; a dictionary that is right
-    for one γ gives the scores for a quarter of it up to a factor of four, and from
-    them the next dictionary.  No score exceeds ``w_i k(x_i, x_i)/γ``, so a step looks
-    only at candidates drawn in proportion to that: about ``oversampling·tr(K)/γ`` of
-    the n rows.  The path ends at the ridge, or where the effective dimension is that
-    asked for, and a last pass scores all rows.
+    for one γ gives the scores for a quarter of it up to a factor of four, and from them
+    the next dictionary, of about `oversampling` rows for each effective dimension and
+    at most `size`.  No score exceeds ``w_i k(x_i, x_i)/γ``, so a step looks only at
+    candidates drawn in proportion to that: about ``oversampling·tr(K)/γ`` rows.  The
+    path ends at the ridge, or at the effective dimension asked for, and a last pass
+    scores all rows.  Each step costs c·s·(d + s) for c candidates and a dictionary of s
+    rows, the last pass n·s·(d + s).
 
-    Each step costs c·s·(d + s) for c candidates and a dictionary of s rows, the last
-    pass n·s·(d + s), in memory of one block of rows and s².
-
-    Parameters
-    ----------
-    rows, kernel, ridge, effective_dimension
-        As in `exact_ridge_leverage_scores`.
-    size : int
-        Most rows in a dictionary, in expectation.
-    rng : Generator
-    oversampling : float, default=4
-        Rows in a dictionary for each effective dimension.
-
-    References
-    ----------
-    Rudi, Calandriello, Carratino & Rosasco, "On fast leverage score sampling and
-    optimal learning", NeurIPS 2018, Alg. 2 (BLESS-R), with each row's own bound
+    BLESS-R of Rudi et al. (NeurIPS 2018, Alg. 2), with each row's own bound
     ``w_i k(x_i, x_i)`` in place of the largest.
     """
     matrix = WeightedKernel(rows, kernel)
@@ -178,17 +135,15 @@ def bottom_up_ridge_leverage_scores(
     gamma, found, dictionary = matrix.trace, 0.0, None
     while dictionary is None or (gamma > lowest and found < enough_dimension):
         gamma = max(gamma / _STEP, lowest)
-        bounds = matrix.mass / gamma
+        bounds = matrix.weighted_diagonal / gamma
         # More than the theory asks for, where that is next to nothing.
         enough = max(oversampling, _STEP * SMALL_DICTIONARY / bounds.sum())
         chances = np.minimum(1.0, enough * bounds)
         candidates = np.flatnonzero(rng.random(len(rows)) < chances)
         chances = chances[candidates]
-        scores = (
-            np.minimum(bounds[candidates], 1.0)
-            if dictionary is None
-            else Spectrum(matrix, dictionary).scores(gamma, candidates)
-        )
+        scores = np.minimum(bounds[candidates], 1.0)
+        if dictionary is not None:
+            scores = Spectrum(matrix, dictionary).scores(gamma, candidates)
         found = float((scores / chances).sum())
         wanted = max(ceil(oversampling * found), SMALL_DICTIONARY)
         dictionary = draw_dictionary(
@@ -203,22 +158,9 @@ def sketched_leverage_scores(
     """Return the leverage scores of the best rank-r part of a Nyström approximation.
 
     With sketch rows J, ``K̃ = D^½ K_nJ K_JJ⁺ K_Jn D^½ = U Λ Uᵀ``, and row i has the
-    score ``Σ_{l<=r} U_il²`` over the r largest eigenvalues.  Two passes: 3·n·s² for the
-    eigenvectors, 2·n·s·r for the scores, each with the n·s·d of the kernel values; in
-    memory of a few blocks of rows and s².
-
-    Parameters
-    ----------
-    rows, kernel
-    sketch : ndarray of shape (s,)
-        Row numbers.
-    rank : int
-        r; fewer where the approximation has no more eigenvalues above rounding.
-
-    References
-    ----------
-    Gittens & Mahoney, "Revisiting the Nyström method for improved large-scale machine
-    learning", JMLR 2016; OG17 §4.1.
+    score ``Σ_{l<=r} U_il²`` over the r largest eigenvalues, or all that are above
+    rounding (Gittens & Mahoney, JMLR 2016; OG17 §4.1).  Two passes: 3·n·s² for the
+    eigenvectors, 2·n·s·r for the scores, each with the n·s·d of the kernel values.
     """
     matrix = WeightedKernel(rows, kernel)
     whitener = pseudo_inverse(matrix.gram(sketch), dtype=rows.dtype).root()
@@ -233,7 +175,7 @@ def sketched_leverage_scores(
     return LeverageScores(np.minimum(matrix.weights * norms, 1.0), 0.0)
 
 
-def _resolved(
+def _resolve_ridge(
     spectrum: Spectrum, ridge: float | None, effective_dimension: float | None
 ) -> float:
     """Return γ, which is given or has the given effective dimension."""
@@ -244,7 +186,7 @@ def _resolved(
     return spectrum.ridge_for(effective_dimension)
 
 
-def _levels(n_rows: int, size: int) -> list[int]:
+def _level_sizes(n_rows: int, size: int) -> list[int]:
     """Return the growing numbers of rows of the levels, the last of them all rows."""
     counts = []
     while n_rows > size:
@@ -253,7 +195,7 @@ def _levels(n_rows: int, size: int) -> list[int]:
     return counts[::-1]
 
 
-def _stand_ins(matrix: WeightedKernel, indices: Array) -> Dictionary:
+def _uniform_dictionary(matrix: WeightedKernel, indices: Array) -> Dictionary:
     """Return the dictionary of rows drawn uniformly from those that count."""
     scale = len(matrix.support) / max(len(indices), 1)
     return Dictionary(indices, scale * matrix.weights[indices])
@@ -269,7 +211,7 @@ def _scores_through(
     if not len(dictionary):  # every k(x, x) is zero
         return LeverageScores(np.zeros(len(matrix.weights)), ridge or 0.0)
     spectrum = Spectrum(matrix, dictionary)
-    gamma = _resolved(spectrum, ridge, effective_dimension)
+    gamma = _resolve_ridge(spectrum, ridge, effective_dimension)
     if len(dictionary) < len(matrix.support):
         return LeverageScores(spectrum.scores(gamma), gamma)
     scores = np.zeros(len(matrix.weights))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_solve, cholesky, eigh
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 Array = npt.NDArray[Any]
@@ -58,21 +58,33 @@ def check_no_overflow(values: Array) -> None:
         )
 
 
+def clip_zero_distances(
+    distances: Array, scale: Array, dtype: npt.DTypeLike = np.float64
+) -> Array:
+    """Set squared distances that are rounding to zero, in place, and return them.
+
+    ``k(x, x) − 2k(x, z) + k(z, z)`` of equal rows is a few roundings, in float type
+    `dtype`, of `scale`: the sum of ``k(x, x)`` and ``k(z, z)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clip_zero_distances(np.array([1e-15, 1e-3]), np.array([2.0, 2.0]))
+    array([0.   , 0.001])
+    """
+    noise = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(np.dtype(dtype)).eps)
+    distances[distances <= noise * np.abs(scale)] = 0.0
+    return distances
+
+
 def eigen_decomposition(
     K: Array, *, largest: int | None = None, driver: str | None = None
 ) -> tuple[Array, Array]:
     """Return eigenvalues, in ascending order, and eigenvectors of a symmetric matrix.
 
-    LAPACK's fast drivers give up on some matrices with many equal eigenvalues, as those
-    of orthogonal rows are: then a slower one takes their place, which does not.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-    largest : int, optional
-        Only so many of the largest.
-    driver : {"evd", "evr"}, optional
-        The first to be tried; None leaves it to SciPy.
+    Only some of the `largest`, if that is given.  LAPACK's fast drivers ("evd", "evr")
+    fail on some matrices with many equal eigenvalues, such as those of orthogonal rows;
+    then a slower one that does not fail is used.
 
     Examples
     --------
@@ -80,21 +92,18 @@ def eigen_decomposition(
     >>> eigen_decomposition(np.diag([3.0, 1.0, 2.0]), largest=2)[0]
     array([2., 3.])
     """
-    n = len(K)
-    some = {} if largest is None else {"subset_by_index": (n - largest, n - 1)}
+    first, last = 0 if largest is None else len(K) - largest, len(K) - 1
+    subset = None if largest is None else (first, last)
     try:
-        values, vectors = eigh(K, driver=driver, check_finite=False, **some)
+        return eigh(K, driver=driver, subset_by_index=subset, check_finite=False)
     except np.linalg.LinAlgError:
         values, vectors = eigh(K, driver="ev", check_finite=False)
-        first = 0 if largest is None else n - largest
-        values, vectors = values[first:], vectors[:, first:]
-    return values, vectors
+        return values[first:], vectors[:, first:]
 
 
 def largest_eigenvalues(K: Array, count: int) -> Array:
     """Return some of the largest eigenvalues of a symmetric matrix, ascending."""
-    n = len(K)
-    subset = (n - count, n - 1)
+    subset = (len(K) - count, len(K) - 1)
     try:
         values = eigh(K, eigvals_only=True, subset_by_index=subset, check_finite=False)
     except np.linalg.LinAlgError:
@@ -128,11 +137,10 @@ class CholeskyInverse:
 
     def root(self) -> Array:
         # Lᵀ R = I gives R Rᵀ = (L Lᵀ)⁻¹.
-        from scipy.linalg import solve_triangular
-
+        identity = np.eye(self.rank)
         return np.asarray(
             solve_triangular(
-                self.lower, np.eye(self.rank), lower=True, trans="T", check_finite=False
+                self.lower, identity, lower=True, trans="T", check_finite=False
             )
         )
 
@@ -152,17 +160,10 @@ class EigenInverse:
 
 
 class PivotedInverse:
-    """``M`` over a part of the rows, chosen so that the rest adds nothing but noise.
+    """``M = E K_PP⁻¹ Eᵀ`` for pivots P, E the columns P of the identity.
 
-    With r pivots P, ``M = E K_PP⁻¹ Eᵀ``, E the columns P of the identity: the inverse
-    on the span of r landmarks that hold all others up to the cut.
-
-    Parameters
-    ----------
-    lower : ndarray of shape (r, r)
-        Cholesky factor of ``K_PP``.
-    pivots : ndarray of shape (r,)
-    n : int
+    The inverse on the span of r landmarks that hold all others up to the cut; `lower`
+    is the Cholesky factor of ``K_PP``.
     """
 
     def __init__(self, lower: Array, pivots: Array, n: int) -> None:
@@ -191,10 +192,9 @@ def pseudo_inverse(
 ) -> PseudoInverse:
     """Return the truncated inverse of a positive semi-definite matrix.
 
-    Cholesky (n³/3) serves when every eigenvalue is above the cut.  Else pivoted
-    Cholesky leaves out rows of a large matrix, to a precision that is enough for
-    float32; the eigenvalues of others, or where a lower `rank` is asked for, are
-    truncated (about 9n³).
+    Cholesky (n³/3) is used if every eigenvalue is above the cut.  If not, pivoted
+    Cholesky leaves out rows of a large matrix in float32, where its precision is
+    enough; otherwise, or for a lower `rank`, eigenvalues are truncated (about 9n³).
 
     Parameters
     ----------
@@ -223,8 +223,7 @@ def pseudo_inverse(
             return CholeskyInverse(factor)
         if n >= _MANY and np.dtype(dtype) == np.float32:
             return _pivoted(K, cut)
-    driver = "evd" if n < 512 else "evr"
-    values, vectors = eigen_decomposition(K, driver=driver)
+    values, vectors = eigen_decomposition(K, driver="evd" if n < _MANY else "evr")
     keep = values > cut * max(values[-1], 0.0)
     if rank is not None:
         keep[: max(n - rank, 0)] = False

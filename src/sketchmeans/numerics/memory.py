@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+import sys
 from numbers import Real
+from pathlib import Path
+
+import psutil
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_SIZE = r"\s*((?:\d+\.?\d*|\.\d+)(?:e\d+)?)\s*([a-zA-Z]*)\s*"
 
 #: What a fit takes whatever its size: threads, scratch arrays of the libraries, samples
 #: for the bandwidth.
 FIXED_NEED = 48 * 10**6
+
+_CONTROL_GROUP = Path("/sys/fs/cgroup")
 
 #: Share of the free memory that a fit takes when `max_memory` is None.
 DEFAULT_SHARE = 0.5
@@ -28,9 +35,9 @@ def memory_budget(max_memory: float | str | None) -> int:
         return int(DEFAULT_SHARE * _available())
     size = 0.0
     if isinstance(max_memory, str):
-        match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([a-zA-Z]*)\s*", max_memory)
+        match = re.fullmatch(_SIZE, max_memory)
         if match and match[2].upper() in _UNITS:
-            size = _number(match[1]) * _UNITS[match[2].upper()]
+            size = float(match[1]) * _UNITS[match[2].upper()]
     elif isinstance(max_memory, Real) and not isinstance(max_memory, bool):
         size = float(max_memory)
     if 1.0 <= size < float("inf"):
@@ -51,34 +58,16 @@ def format_bytes(n_bytes: float) -> str:
     return f"{size:.3g} TB" if size < 999.5 else f"{size:.0f} TB"
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:  # "1.2.3"
-        return 0.0
-
-
 def _available() -> int:
-    """Return the bytes that can be had without swapping."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return min(int(line.split()[1]) * 1024, _control_group_limit())
-    except OSError:
-        pass
-    return 4 * 10**9  # no way to ask: assume a small machine
+    """Return the bytes that can be allocated without swapping, in this container."""
+    return min(int(psutil.virtual_memory().available), _control_group_limit())
 
 
 def _control_group_limit() -> int:
-    """Return the memory limit of this process's container."""
-    for path in (
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ):
+    """Return the memory limit of this process's container, which psutil ignores."""
+    for path in ("memory.max", "memory/memory.limit_in_bytes"):
         try:
-            with open(path, encoding="ascii") as file:
-                return int(file.read())
-        except (OSError, ValueError):
+            return int((_CONTROL_GROUP / path).read_text(encoding="ascii"))
+        except (OSError, ValueError):  # not there, or "max"
             continue
-    return 2**63 - 1
+    return sys.maxsize

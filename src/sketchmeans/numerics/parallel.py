@@ -56,10 +56,10 @@ def _controller() -> ThreadpoolController:
 
 
 class _OneBlasThread:
-    """One BLAS thread while any `Workers` are at work, in whatever thread.
+    """One BLAS thread while any `Workers` are open, in whatever thread.
 
-    The last to leave restores the limits that the first one found; limits that nest
-    would restore one another's when two fits overlap.
+    The last to leave restores the limits that the first one found; nested limits would
+    restore one another's when two fits overlap.
     """
 
     def __init__(self) -> None:
@@ -88,8 +88,8 @@ class _OneBlasThread:
 def _limit_blas(limits: list[tuple[Any, int]]) -> None:
     """Set the number of threads of BLAS libraries, for the whole process.
 
-    threadpoolctl heeds only the thread that set them first, without a word to others;
-    but the last fit to end may run in another thread than the first to begin.
+    threadpoolctl silently ignores all threads but the one that set them first; but the
+    last fit to end may run in another thread than the first to begin.
     """
     release = getattr(OpenBLASController, "clear_controlling_thread", None)
     for library, n_threads in limits:
@@ -104,15 +104,10 @@ _one_blas_thread = _OneBlasThread()
 
 
 class Workers:
-    """A pool of threads for one call of an estimator; use it as a context.
+    """A pool of `effective_n_jobs` threads for one call of an estimator; a context.
 
-    Inside the context BLAS runs on one thread, so that the same input gives the
-    same bits whatever `n_jobs` is.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        See `effective_n_jobs`.
+    Inside the context BLAS runs on one thread, so that the same input gives the same
+    bits whatever `n_jobs` is.
 
     Examples
     --------
@@ -128,11 +123,10 @@ class Workers:
 
     def __enter__(self) -> Self:
         _one_blas_thread.enter()
-        # What overflows is found where it matters, and told in words.
+        # Overflow is detected where it matters, and reported with a clear error.
         self._quiet = np.errstate(over="ignore", invalid="ignore")
         self._quiet.__enter__()
-        if self.n_jobs > 1:
-            self._pool = ThreadPoolExecutor(self.n_jobs, "sketchmeans")
+        self._pool = self._new_pool()
         return self
 
     def __reduce__(self) -> Any:
@@ -145,10 +139,12 @@ class Workers:
             self.n_jobs = n_jobs
             if self._pool is not None:
                 self._pool.shutdown()
-                self._pool = (
-                    ThreadPoolExecutor(n_jobs, "sketchmeans") if n_jobs > 1 else None
-                )
+                self._pool = self._new_pool()
             self._buffers = threading.local()
+
+    def _new_pool(self) -> ThreadPoolExecutor | None:
+        many = self.n_jobs > 1
+        return ThreadPoolExecutor(self.n_jobs, "sketchmeans") if many else None
 
     def __exit__(
         self,
@@ -170,8 +166,8 @@ class Workers:
     ) -> Iterator[Result]:
         """Yield ``function(item)`` in the order of `items`, a few ahead of time.
 
-        Items of little work, counted in products of numbers, are handed over together,
-        or done in this thread: less than a millisecond is not worth the way.
+        Items of little `work`, counted in multiplications, are grouped, or done in this
+        thread: a task of less than a millisecond costs more than it saves.
         """
         if self._pool is None:
             yield from map(function, items)
@@ -204,6 +200,24 @@ class Workers:
             for future in ahead:
                 future.cancel()
 
+    def fill(
+        self, out: Array, write: Callable[[slice, Array], object], height: int
+    ) -> Array:
+        """Call ``write(rows, out[rows])`` for blocks of rows, and return `out`.
+
+        Examples
+        --------
+        >>> with Workers(2) as workers:
+        ...     workers.fill(np.empty(3), lambda rows, part: part.fill(rows.start), 2)
+        array([0., 0., 2.])
+        """
+        blocks = [
+            slice(i, min(i + height, len(out))) for i in range(0, len(out), height)
+        ]
+        for _ in self.map(lambda rows: write(rows, out[rows]), blocks):
+            pass
+        return out
+
     def start_beside(self, function: Callable[[], object]) -> None:
         """Start a function in all threads but one."""
         if self._pool is not None:
@@ -216,15 +230,13 @@ class Workers:
         Fresh pages cost more than the arithmetic done on them, so a thread keeps
         its arrays and hands out their leading rows.
         """
-        held: Array | None = getattr(self._buffers, name, None)
-        if held is None or held.shape[0] < shape[0] or held.shape[1:] != shape[1:]:
-            held = np.empty(shape, dtype=dtype)
-            setattr(self._buffers, name, held)
-        elif held.dtype != np.dtype(dtype):
-            held = np.empty(held.shape, dtype=dtype)
-            setattr(self._buffers, name, held)
-        view: Any = held[: shape[0]]
-        return view
+        kept: Array | None = getattr(self._buffers, name, None)
+        if kept is None or kept.shape[0] < shape[0] or kept.shape[1:] != shape[1:]:
+            kept = np.empty(shape, dtype=dtype)
+        elif kept.dtype != np.dtype(dtype):
+            kept = np.empty(kept.shape, dtype=dtype)
+        setattr(self._buffers, name, kept)
+        return kept[: shape[0]]
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
@@ -60,6 +61,11 @@ def check_option(name: str, value: Any, options: tuple[str, ...]) -> str:
     raise ValueError(f"{name}={value!r} should be one of {list(options)}.")
 
 
+def canonical_name(name: str) -> str:
+    """Return the documented spelling of a name: "kmeans++" is "k-means++"."""
+    return name.replace("kmeans++", "k-means++")
+
+
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's code that led here, however many calls up.
 
@@ -76,22 +82,23 @@ def _is_inner(module: str) -> bool:
     return module.partition(".")[0] in _INNER_PACKAGES
 
 
-def as_generator(random_state: Any) -> np.random.Generator:
+def as_generator(random_state: Any, *, copy: bool = False) -> np.random.Generator:
     """Return the generator that a user's `random_state` stands for.
 
     An integer gives the same stream each time; a RandomState is drawn from, so that
-    successive fits differ, as in scikit-learn; a Generator is used as it is.
+    successive fits differ, as in scikit-learn; a Generator is used as it is.  With
+    `copy`, as queries of a fitted model want it, neither of these is advanced.
     """
+    if copy:
+        random_state = deepcopy(random_state)
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(int(random_state.randint(2**31 - 1)))
-    if random_state is None or (
-        isinstance(random_state, Integral) and int(random_state) >= 0
-    ):
-        return np.random.default_rng(
-            None if random_state is None else int(random_state)
-        )
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, Integral) and int(random_state) >= 0:
+        return np.random.default_rng(int(random_state))
     raise ValueError(
         f"random_state={random_state!r} should be None, a non-negative integer, a "
         "numpy Generator or a RandomState."

@@ -1,7 +1,7 @@
 """How far a low-rank approximation is from the kernel matrix: ``E = K − F Fᵀ``.
 
-Neither matrix is formed.  Weights count rows as often as they say: every norm is that
-of ``D^½ E D^½`` with ``D = diag(w)``, the norm for the rows repeated.
+Neither matrix is formed.  A row of weight 3 counts as three rows: every norm is that of
+``D^½ E D^½`` with ``D = diag(w)``, the norm for the rows repeated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
 from sketchmeans.data.rows import Rows, block_height, block_slices
-from sketchmeans.kernels import Kernel, Precomputed
+from sketchmeans.data.sampling import draw, row_weights
+from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.numerics.linalg import Array
 
 Span = tuple[int, int]
@@ -34,7 +35,7 @@ _LANCZOS_TOLERANCE = 1e-3
 _LANCZOS_STEPS = 100
 
 
-class Features(Protocol):
+class FeatureSource(Protocol):
     """The rows of ``F``, stored or computed as they are asked for."""
 
     def block(self, start: int, stop: int) -> Array:
@@ -62,29 +63,22 @@ class Norms:
 class Residual:
     """Norms of ``E = K − F Fᵀ`` over the rows of a source.
 
-    Parameters
-    ----------
-    rows : Rows
-        With their weights.  For a precomputed kernel the n × n kernel matrix.
-    kernel : Kernel
-    features : Features
-        ``F``, of shape (n, r); `Rows` of an array will do.
-    dtype : dtype, optional
-        Float type of the kernel values; that of the rows by default.
+    `features` are ``F`` (n × r); `Rows` of an array will do.  `dtype` is the float type
+    of the kernel values, by default that of the rows.
     """
 
     def __init__(
         self,
         rows: Rows,
         kernel: Kernel,
-        features: Features,
+        features: FeatureSource,
         dtype: np.dtype[Any] | None = None,
     ) -> None:
         self.rows = rows
         self.kernel = kernel
         self.features = features
         self.dtype = rows.dtype if dtype is None else dtype
-        self.weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        self.weights = row_weights(rows)
 
     def trace(self) -> Norms:
         """Return ``Σ_i w_i E_ii``, the nuclear norm of a positive semi-definite E.
@@ -92,10 +86,10 @@ class Residual:
         Exact, in one pass.
         """
         diagonal = self.kernel.row_diagonal(self.rows)
-        missing = float(self.weights @ self._missing(diagonal))
+        missing = float(self.weights @ self._residual_diagonal(diagonal))
         return Norms(max(missing, 0.0), float(self.weights @ diagonal))
 
-    def _missing(self, diagonal: Array) -> Array:
+    def _residual_diagonal(self, diagonal: Array) -> Array:
         """Return ``E_ii = k(x_i, x_i) − ‖F_i‖²``."""
 
         def squares(span: Span) -> Array:
@@ -127,10 +121,11 @@ class Residual:
 
     def _sampled_frobenius(self, rng: np.random.Generator) -> Norms:
         diagonal = self.kernel.row_diagonal(self.rows)
-        shares = 0.5 * (self._share(self._missing(diagonal)) + self._share(diagonal))
+        residual = self._residual_diagonal(diagonal)
+        shares = 0.5 * (self._share(residual) + self._share(diagonal))
         drawn = np.empty((2, 0))
         while True:
-            numbers = rng.choice(len(shares), _STRIP, p=shares)
+            numbers = draw(shares, _STRIP, rng)
             values = self._row_squares(numbers)
             values *= self.weights[numbers] / shares[numbers]
             drawn = np.concatenate([drawn, values], axis=1)
@@ -141,36 +136,32 @@ class Residual:
             if precise or drawn.shape[1] >= EXACT_ROWS:
                 return Norms(*np.sqrt(squares).tolist())
 
-    def _share(self, mass: Array) -> Array:
-        """Return probabilities proportional to weight times mass."""
-        mass = self.weights * np.maximum(mass, 0.0)
-        if not mass.any():
-            mass = self.weights
-        return np.asarray(mass / mass.sum())
+    def _share(self, diagonal: Array) -> Array:
+        """Return probabilities proportional to weight times a diagonal."""
+        weighted = self.weights * np.maximum(diagonal, 0.0)
+        if not weighted.any():
+            weighted = self.weights
+        return np.asarray(weighted / weighted.sum())
 
     def _row_squares(self, numbers: Array) -> Array:
         """Return ``Σ_j w_j E_ij²`` and ``Σ_j w_j K_ij²`` for these rows i."""
-        rows = self.rows
+        rows, dtype, buffer = self.rows, self.dtype, self.rows.workers.buffer
         points = self.kernel.points(rows, numbers)
-        columns = self.kernel.against(points, self.dtype, rows.workers)
+        columns = self.kernel.against(points, dtype, rows.workers)
         F = np.ascontiguousarray(self.features.take(numbers).T)
 
         def squares(span: Span) -> Array:
             shape = (span[1] - span[0], len(numbers))
-            weights = self.weights[slice(*span)].astype(self.dtype)
-            K = columns(
-                rows.block(*span), rows.workers.buffer("kernel", shape, self.dtype)
-            )
-            E = rows.workers.buffer("residual", shape, self.dtype)
+            weights = self.weights[slice(*span)].astype(dtype)
+            K = columns(rows.block(*span), buffer("kernel", shape, dtype))
+            E = buffer("residual", shape, dtype)
             np.dot(self.features.block(*span), F, out=E)
             np.subtract(K, E, out=E)
             return np.stack([weights @ np.square(A, out=A) for A in (E, K)])
 
         edges = block_slices(len(rows), block_height(rows.n_features, len(numbers)))
         total = np.zeros((2, len(numbers)))
-        for part in rows.workers.map(squares, edges):
-            total += part
-        return total
+        return sum(rows.workers.map(squares, edges), total)
 
     def spectral(self, rng: np.random.Generator, budget: int = 0) -> Norms:
         """Return ``‖D^½ E D^½‖₂`` by Lanczos, to a relative 10⁻³.
@@ -193,22 +184,20 @@ class Residual:
         return Norms(spectral_norm(error, start), spectral_norm(matrix, start))
 
     def _matrix_product(self, budget: int) -> Callable[[Array], Array]:
-        """Return the function ``v → K v``; what is stored does not change its bits."""
-        rows, n = self.rows, len(self.rows)
-        edges = block_slices(n, block_height(rows.n_features, n))
+        """Return the function ``v → K v``; its bits are the same if K is stored."""
+        rows, n, workers = self.rows, len(self.rows), self.rows.workers
+        height = block_height(rows.n_features, n)
         K: Any = None
-        if isinstance(self.kernel, Precomputed):
+        if is_given(self.kernel):
             K = rows.load().X
         else:
-            columns = self.kernel.against(rows.block(0, n), self.dtype, rows.workers)
+            columns = self.kernel.against(rows.block(0, n), self.dtype, workers)
             if n * n * self.dtype.itemsize <= budget:
-                K = np.empty((n, n), self.dtype)
 
-                def fill(span: Span) -> None:
-                    columns(rows.block(*span), K[slice(*span)])
+                def write(part: slice, out: Array) -> None:
+                    columns(rows.block(part.start, part.stop), out)
 
-                for _ in rows.workers.map(fill, edges):
-                    pass
+                K = workers.fill(np.empty((n, n), self.dtype), write, height)
 
         def product(v: Array) -> Array:
             v = v.astype(self.dtype)
@@ -216,10 +205,11 @@ class Residual:
             def part(span: Span) -> Array:
                 if K is not None:
                     return np.asarray(K[slice(*span)] @ v)
-                out = rows.workers.buffer("kernel", (span[1] - span[0], n), self.dtype)
+                out = workers.buffer("kernel", (span[1] - span[0], n), self.dtype)
                 return np.asarray(columns(rows.block(*span), out) @ v)
 
-            return np.concatenate(list(rows.workers.map(part, edges))).astype(float)
+            parts = workers.map(part, block_slices(n, height))
+            return np.concatenate(list(parts)).astype(float)
 
         return product
 

@@ -14,12 +14,18 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.input import check_weights, validated, weighted_rows
-from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
-from sketchmeans.engine.spaces import LandmarkSpace
-from sketchmeans.kernels import Kernel, Precomputed, as_kernel
+from sketchmeans.data.rows import Block, Rows, as_rows, block_height, block_slices
+from sketchmeans.kernels import (
+    Kernel,
+    compute_gram,
+    is_given,
+    kernel_of,
+    resolve_kernel,
+    warn_if_indefinite,
+)
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks import Landmarks, check_given_matrix, chosen_landmarks
-from sketchmeans.numerics.linalg import Array, eigen_decomposition
+from sketchmeans.landmarks import choose_landmarks
+from sketchmeans.numerics.linalg import Array, eigen_decomposition, pseudo_inverse
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
@@ -28,12 +34,12 @@ from sketchmeans.numerics.parameters import (
     check_integer,
     check_option,
     is_auto,
-    warn_user,
 )
-from sketchmeans.nystrom.residual import EXACT_ROWS, Features, Norms, Residual
+from sketchmeans.nystrom.residual import EXACT_ROWS, FeatureSource, Norms, Residual
 
-#: ``n_landmarks="auto"`` takes this many, or all rows if there are fewer.
-_AUTO_LANDMARKS = 100
+#: ``n_landmarks="auto"`` takes as many as this number of clusters needs, which is the
+#: default of the estimators.
+_N_CLUSTERS = 8
 
 NORMS = ("trace", "frobenius", "spectral")
 
@@ -46,11 +52,8 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     rotation.  ``F_x·F_y`` is the inner product of φ(x) and φ(y) after projection onto
     (r directions in) the span of the landmarks, so ``K − F Fᵀ`` is positive
     semi-definite.  Eigenvalues that drown in the rounding of the data's float type are
-    left out, never lifted.
-
-    Fitting costs what the selector does, n·d for a look at the rows and m³; mapping n
-    rows costs n·m·(d + r), in threads over blocks of rows.  Memory m², and n·r for the
-    features.
+    left out, never lifted.  Fitting costs what the selector does, n·d for a look at the
+    rows and m³; mapping n rows costs n·m·(d + r).  Memory m², and n·r for the features.
 
     Parameters
     ----------
@@ -66,10 +69,11 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     kernel_params : dict, optional
         More keyword arguments of the kernel.
     n_landmarks : int or "auto", default="auto"
-        Number of landmarks m; "auto" is 100, or all rows where there are fewer.
+        Number of landmarks m; "auto" grows it until more would hardly lower the cost
+        of k-means, by the rule of `NystromKMeans` for its default of 8 clusters.
     landmarks : str, LandmarkSelector or array, default="uniform"
         How landmarks are chosen: "uniform", "diagonal", "column-norm", "leverage",
-        "ridge-leverage", "bless", "k-dpp", "kmeans", "kmeans++", "greedy", "cholesky",
+        "ridge-leverage", "bless", "k-dpp", "kmeans", "k-means++", "greedy", "cholesky",
         "rpcholesky" or a selector object (see `sketchmeans.landmarks`); or points
         (m, d), or row numbers (m,).
     rank : int or None, default=None
@@ -88,16 +92,18 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Threads; None is every core that the process may use, 1 in a joblib worker.
         It never changes the result.
     random_state : int, Generator, RandomState or None, default=None
-        The same seed chooses the same landmarks as in `NystromKMeans`.
+        The same seed chooses the same landmarks as in `NystromKMeans`.  Queries such as
+        `approximation_error` do not advance a Generator.
 
     Attributes
     ----------
-    landmarks_ : ndarray or CSR matrix of shape (m, d)
+    components_ : ndarray or CSR matrix of shape (m, d)
         The landmarks; for a precomputed kernel their row numbers, of shape (m, 1).
-    landmark_indices_ : ndarray of shape (m,) or None
+    component_indices_ : ndarray of shape (m,) or None
         Their row numbers, if they are rows.
-    components_ : ndarray of shape (m, r)
-        ``R``: the features are ``k(X, Z) @ components_``.
+    normalization_ : ndarray of shape (r, m)
+        ``Rᵀ``: the features are ``k(X, components_) @ normalization_.T``, as in
+        `sklearn.kernel_approximation.Nystroem`.
     rank_ : int
         Number of features r.
     kernel_, gamma_
@@ -113,8 +119,6 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ----------
     Williams & Seeger, "Using the Nyström method to speed up kernel machines", NIPS
     2000.
-    OG17: Oglic & Gärtner, "Nyström method with kernel k-means++ samples as landmarks",
-    ICML 2017.
 
     Examples
     --------
@@ -168,29 +172,47 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             A row of weight 3 counts as three rows.
         """
         self._check_params()
-        kernel_rng, landmark_rng = as_generator(self.random_state).spawn(2)
+        # Those of the estimators: kernel, landmarks, ..., number of landmarks.
+        kernel_rng, landmark_rng, *_, size_rng = as_generator(self.random_state).spawn(
+            5
+        )
+        X, budget = validated(self, X, reset=True), memory_budget(self.max_memory)
         with Workers(self.n_jobs) as workers:
-            rows = self._training_rows(X, sample_weight, workers)
-            kernel = self._fitted_kernel(rows, kernel_rng)
-            landmarks = self._select(rows, kernel, landmark_rng)
-            whole = self.rank is None or self.rank_method == "approximation"
-            space = LandmarkSpace(
+            rows = weighted_rows(X, sample_weight, workers)
+            kernel = resolve_kernel(kernel_of(self), rows, kernel_rng)
+            warn_if_indefinite(kernel, "features approximate its positive part only")
+            landmarks, _ = choose_landmarks(
+                self.landmarks,
+                self.n_landmarks,
+                rows,
                 kernel,
-                landmarks.points,
-                rows.dtype,
-                workers,
-                rank=None if whole else self.rank,
-                gram=_given_gram(rows, kernel, landmarks),
+                _N_CLUSTERS,
+                (landmark_rng, size_rng),
+                budget,
             )
-            self._check_memory(rows, space)
-            root = space.inverse.root()
-            if whole and self.rank is not None and self.rank < root.shape[1]:
-                root = root @ _leading(_FeatureRows(rows, space, root), self.rank)
-        self.landmarks_ = landmarks.points
-        self.landmark_indices_ = landmarks.indices
-        self.components_ = np.ascontiguousarray(root, dtype=rows.dtype)
+            _check_memory(rows, len(landmarks), budget)
+            root = self._root_of(rows, kernel, landmarks.points)
+        self.kernel_, self.gamma_ = kernel, getattr(kernel, "gamma", None)
+        self.components_, self.component_indices_ = landmarks.points, landmarks.indices
+        self._root = np.ascontiguousarray(root, dtype=rows.dtype)
         self.rank_ = int(root.shape[1])
         return self
+
+    def _root_of(self, rows: Rows, kernel: Kernel, points: Block) -> Array:
+        """Return R (m × r): the features are ``k(X, Z) R``."""
+        gram = compute_gram(kernel, points, rows.workers, rows)
+        by_landmarks = self.rank_method == "landmarks"
+        rank = self.rank if by_landmarks else None
+        root = pseudo_inverse(gram, dtype=rows.dtype, rank=rank).root()
+        if by_landmarks or self.rank is None or self.rank >= root.shape[1]:
+            return root
+        features = FeatureRows(rows, kernel, points, root, rows.dtype)
+        return root @ features.leading_directions(self.rank)
+
+    @property
+    def normalization_(self) -> Array:
+        """The matrix ``Rᵀ`` that maps kernel values to features."""
+        return self._root.T
 
     def transform(self, X: Any) -> Array:
         """Return the features of each row.
@@ -209,7 +231,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = validated(self, X, reset=False)
         with Workers(self.n_jobs) as workers:
             rows = as_rows(X, workers)
-            return self._features(rows).all(rows.dtype)
+            return self._features(rows).compute(rows.dtype)
 
     def approximation_error(
         self,
@@ -226,14 +248,12 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X : array-like, sparse matrix, path or `Source`, of shape (n, d)
             With ``kernel="precomputed"``: the n × n kernel matrix of the fit.
         norm : {"trace", "frobenius", "spectral"}, default="trace"
-            The Schatten norm 1, 2 or ∞.
-
-            - "trace": ``Σ k(x, x) − ‖F_x‖²``, exactly, in one pass of n·m·(d + r).
-            - "frobenius": exactly, in n²·(d + r), for up to 30,000 rows.  Above, an
-              estimate from rows drawn at random, until its standard error is 1% of
-              the norm; 1,024 draws at a time, each n·(d + r), at most 30,720.
-            - "spectral": by Lanczos, to about 0.1%, in some twenty products of K with
-              a vector, each n²·d, or n² where K fits in `max_memory`.
+            The Schatten norm 1, 2 or ∞.  "trace" is exact, in one pass of n·m·(d + r).
+            "frobenius" is exact, in n²·(d + r), for up to 30,000 rows; above, rows are
+            drawn at random, 1,024 at a time and at most 30,720, each n·(d + r), until
+            the standard error is 1% of the norm.  "spectral" is by Lanczos, to about
+            0.1%, in some twenty products of K with a vector, each n²·d, or n² where K
+            fits in `max_memory`.
         relative : bool, default=True
             Divide by the norm of K.
         sample_weight : array-like of shape (n,), optional
@@ -271,27 +291,18 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_integer("n_repeats", n_repeats)
         ours = self._norms(X, norm, sample_weight).error
-        theirs = np.mean(
-            [
-                Nystrom(
-                    self.kernel_,
-                    n_landmarks=self.landmarks_.shape[0],
-                    landmarks=baseline,
-                    rank=self.rank,
-                    rank_method=self.rank_method,
-                    max_memory=self.max_memory,
-                    n_jobs=self.n_jobs,
-                    random_state=rng,
-                )
-                .fit(X, sample_weight=sample_weight)
-                .approximation_error(
-                    X, norm, relative=False, sample_weight=sample_weight
-                )
-                for rng in as_generator(self.random_state).spawn(n_repeats)
-            ]
-        )
+        params = {"kernel": self.kernel_, "landmarks": baseline}
+        params["n_landmarks"] = self.components_.shape[0]
+        for name in ("rank", "rank_method", "max_memory", "n_jobs"):
+            params[name] = getattr(self, name)
+        rngs = as_generator(self.random_state, copy=True).spawn(n_repeats)
+        others = [Nystrom(**params, random_state=rng) for rng in rngs]
+        for other in others:
+            other.fit(X, sample_weight=sample_weight)
+        errors = [other._norms(X, norm, sample_weight).error for other in others]
+        theirs = float(np.mean(errors))
         if ours > 0.0:
-            return float(theirs) / ours
+            return theirs / ours
         return float("inf") if theirs > 0.0 else 1.0
 
     def _norms(self, X: Any, norm: str, sample_weight: Any) -> Norms:
@@ -299,7 +310,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_option("norm", norm, NORMS)
         X = validated(self, X, reset=False)
         n = X.shape[0]
-        if isinstance(self.kernel_, Precomputed) and n != self.n_features_in_:
+        if is_given(self.kernel_) and n != self.n_features_in_:
             raise ValueError(
                 f"X.shape={X.shape} should be ({self.n_features_in_}, "
                 f"{self.n_features_in_}) with kernel='precomputed': k(x, y) is known "
@@ -308,27 +319,26 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         with Workers(self.n_jobs) as workers:
             rows = as_rows(X, workers, check_weights(sample_weight, n))
             streamed = self._features(rows)
-            features: Features = streamed
+            features: FeatureSource = streamed
             if norm == "spectral" or (norm == "frobenius" and n <= EXACT_ROWS):
-                features = as_rows(streamed.all(streamed.dtype), workers)
+                features = as_rows(streamed.compute(streamed.dtype), workers)
             residual = Residual(rows, self.kernel_, features, streamed.dtype)
             if norm == "trace":
                 return residual.trace()
-            # The first two children are the fit's.
-            _, _, rng = as_generator(self.random_state).spawn(3)
+            # The first two children are the fit's; a user's Generator stays as it is.
+            _, _, rng = as_generator(self.random_state, copy=True).spawn(3)
             if norm == "frobenius":
                 return residual.frobenius(rng)
             return residual.spectral(rng, memory_budget(self.max_memory))
 
-    def _features(self, rows: Rows) -> _FeatureRows:
+    def _features(self, rows: Rows) -> FeatureRows:
         """Return the features of rows, in no less than the float type of the fit.
 
         The root amplifies the rounding of kernel values up to what the type of the fit
         allows: a coarser one would drown the features.
         """
-        dtype = np.promote_types(self.components_.dtype, rows.dtype)
-        space = LandmarkSpace(self.kernel_, self.landmarks_, dtype, rows.workers)
-        return _FeatureRows(rows, space, self.components_)
+        dtype = np.promote_types(self._root.dtype, rows.dtype)
+        return FeatureRows(rows, self.kernel_, self.components_, self._root, dtype)
 
     @property
     def _n_features_out(self) -> int:
@@ -337,9 +347,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
+        tags.input_tags.pairwise = is_given(self.kernel)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -350,66 +358,36 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.rank is not None:
             check_integer("rank", self.rank)
 
-    def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
-        """Return the validated rows of `fit`."""
-        X = validated(self, X, reset=True)
-        rows = weighted_rows(X, sample_weight, workers)
-        rows.moments()  # the one look at every row: it finds what is not a number
-        if self.__sklearn_tags__().input_tags.pairwise:
-            check_given_matrix(rows)
-        return rows
 
-    def _fitted_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
-        kernel = as_kernel(
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        ).resolved(rows, rng)
-        if not kernel.positive_definite:
-            warn_user(
-                f"{kernel!r} is not positive semi-definite: features approximate its "
-                "positive part only.",
-            )
-        self.kernel_ = kernel
-        self.gamma_ = getattr(kernel, "gamma", None)
-        return kernel
-
-    def _select(
-        self, rows: Rows, kernel: Kernel, rng: np.random.Generator
-    ) -> Landmarks:
-        """Return the landmarks, chosen or given."""
-        return chosen_landmarks(
-            self.landmarks,
-            self.n_landmarks,
-            rows,
-            kernel,
-            rng,
-            lambda: min(_AUTO_LANDMARKS, len(rows)),
+def _check_memory(rows: Rows, m: int, budget: int) -> None:
+    """Raise where the algebra and the blocks of rows do not fit."""
+    d, size = rows.n_features, rows.dtype.itemsize
+    algebra = 4 * m * m * 8  # k(Z, Z), its copy in the solver, eigenvectors, root
+    need = algebra + rows.workers.n_jobs * block_height(d, m) * 2 * (m + d) * size
+    if need > budget:
+        raise MemoryError(
+            f"{m:,} landmarks with {d:,} features need {format_bytes(need)}; "
+            f"max_memory allows {format_bytes(budget)}. Lower n_landmarks or "
+            "n_jobs, or raise max_memory."
         )
 
-    def _check_memory(self, rows: Rows, space: LandmarkSpace) -> None:
-        m, d, size = space.n_coordinates, rows.n_features, rows.dtype.itemsize
-        algebra = 4 * m * m * 8  # k(Z, Z), its copy in the solver, eigenvectors, root
-        need = algebra + rows.workers.n_jobs * space.height * 2 * (m + d) * size
-        budget = memory_budget(self.max_memory)
-        if need > budget:
-            raise MemoryError(
-                f"{m:,} landmarks with {d:,} features need {format_bytes(need)}; "
-                f"max_memory allows {format_bytes(budget)}. Lower n_landmarks or "
-                "n_jobs, or raise max_memory."
-            )
 
-
-class _FeatureRows:
+class FeatureRows:
     """The features ``k(X, Z) R`` of the rows of a source, computed when asked for."""
 
-    def __init__(self, rows: Rows, space: LandmarkSpace, root: Array) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        points: Block,
+        root: Array,
+        dtype: np.dtype[Any],
+    ) -> None:
         self.rows = rows
-        self.space = space
-        self.dtype = space.dtype
-        self._root = root.astype(space.dtype)
+        self.dtype = dtype
+        self.height = block_height(points.shape[1], points.shape[0])
+        self._columns = kernel.against(points, dtype, rows.workers)
+        self._root = root.astype(dtype)
 
     def block(self, start: int, stop: int) -> Array:
         return self._map(self.rows.block(start, stop))
@@ -418,43 +396,28 @@ class _FeatureRows:
         return self._map(self.rows.take(indices))
 
     def _map(self, block: Block) -> Array:
-        shape = (block.shape[0], self.space.n_coordinates)
+        shape = (block.shape[0], len(self._root))
         out = self.rows.workers.buffer("coordinates", shape, self.dtype)
-        return np.asarray(self.space.coordinates(block, out) @ self._root)
+        return np.asarray(self._columns(block, out) @ self._root)
 
-    def block_slices(self) -> list[tuple[int, int]]:
-        """Return the blocks that fit the space."""
-        return block_slices(len(self.rows), self.space.height)
-
-    def all(self, dtype: np.dtype[Any]) -> Array:
+    def compute(self, dtype: np.dtype[Any]) -> Array:
         """Return the features of all rows, in one array."""
+
+        def write(part: slice, out: Array) -> None:
+            out[...] = self.block(part.start, part.stop)
+
         values = np.empty((len(self.rows), self._root.shape[1]), dtype)
+        return self.rows.workers.fill(values, write, self.height)
 
-        def fill(span: tuple[int, int]) -> None:
-            values[slice(*span)] = self.block(*span)
+    def leading_directions(self, rank: int) -> Array:
+        """Return the top eigenvectors of ``Fᵀ D F``, the largest first."""
+        rows = self.rows
 
-        for _ in self.rows.workers.map(fill, self.block_slices()):
-            pass
-        return values
+        def products(span: tuple[int, int]) -> Array:
+            F = self.block(*span).astype(np.float64)
+            weights = rows.block_weights(*span)
+            return np.asarray(F.T @ (F if weights is None else weights[:, None] * F))
 
-
-def _given_gram(rows: Rows, kernel: Kernel, landmarks: Landmarks) -> Array | None:
-    """Return ``k(Z, Z)`` out of a given kernel matrix, or None for other kernels."""
-    if not isinstance(kernel, Precomputed):
-        return None
-    numbers = landmarks.points
-    K = kernel.against(numbers, np.float64)(rows.take(numbers.ravel()))
-    return np.asarray(0.5 * (K + K.T))
-
-
-def _leading(features: _FeatureRows, rank: int) -> Array:
-    """Return the top eigenvectors of ``Fᵀ D F``, the largest first."""
-    rows = features.rows
-
-    def products(span: tuple[int, int]) -> Array:
-        F = features.block(*span).astype(np.float64)
-        weights = rows.block_weights(*span)
-        return np.asarray(F.T @ (F if weights is None else weights[:, None] * F))
-
-    total = sum(rows.workers.map(products, features.block_slices()))
-    return eigen_decomposition(np.asarray(total), driver="evd")[1][:, ::-1][:, :rank]
+        total = sum(rows.workers.map(products, block_slices(len(rows), self.height)))
+        vectors = eigen_decomposition(np.asarray(total), driver="evd")[1]
+        return vectors[:, ::-1][:, :rank]

@@ -69,10 +69,11 @@ def check_exact(model: Any) -> None:
 
 def check_nystrom(model: Any) -> None:
     """Check a `NystromKMeans` or a `Nystrom`."""
+    name = "landmarks_" if hasattr(model, "landmarks_") else "components_"
     reduced = getattr(model, "reducer_", None) is not None
-    _check_points(model, "landmarks_", reduced=reduced)
-    if model.rank_ > model.landmarks_.shape[0]:
-        raise ValueError(f"rank_={model.rank_} should be at most that of landmarks_")
+    _check_points(model, name, reduced=reduced)
+    if model.rank_ > getattr(model, name).shape[0]:
+        raise ValueError(f"rank_={model.rank_} should be at most that of {name}")
 
 
 def check_sketched(model: Any) -> None:

@@ -17,8 +17,8 @@ Json = Any
 Version = tuple[int, int]
 
 #: The version that is written.  The first number is raised when older readers would
-#: misunderstand a file, the second with each release that adds or renames anything.
-VERSION: Version = (1, 1)
+#: misunderstand a file, the second one with each release that adds or renames anything.
+VERSION: Version = (1, 2)
 
 #: "1" of the first release is 1.0.
 _VERSION_TEXT = re.compile(r"(0|[1-9][0-9]{0,8})(?:\.(0|[1-9][0-9]{0,8}))?")
@@ -93,7 +93,17 @@ class Change:
 
 
 #: In the order of versions.
-HISTORY: Sequence[Change] = ()
+HISTORY: Sequence[Change] = (
+    Change(
+        (1, 2),
+        "Nystrom",
+        renamed={
+            "components_": "_root",
+            "landmarks_": "components_",
+            "landmark_indices_": "component_indices_",
+        },
+    ),
+)
 
 
 def upgrade(

@@ -56,9 +56,9 @@ from sketchmeans.reduction import (
     LaplacianScore,
     SignProjection,
 )
-from sketchmeans.reduction.approximate_svd import Projection
-from sketchmeans.reduction.selection import Selection
+from sketchmeans.reduction.base import Selection
 from sketchmeans.reduction.signs import Signs
+from sketchmeans.reduction.spectral import Projection
 
 _KERNELS = frozenset(KERNELS.values()) | {Pairwise}
 _SELECTORS = frozenset(type(make()) for make in SELECTORS.values())
@@ -311,9 +311,10 @@ _SPECS = [
         Nystrom,
         {
             **_FEATURES,
-            **_LANDMARKS,
+            "components_": rows("m", "w"),
+            "component_indices_": nullable(Tensor(("m",), "i")),
             "kernel_": Object(_KERNELS),
-            "components_": Tensor(("m", "r")),
+            "_root": Tensor(("m", "r")),
             "rank_": Size("r"),
         },
         _GAMMA,

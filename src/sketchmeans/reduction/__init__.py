@@ -11,11 +11,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 from sketchmeans.data.rows import Rows
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.reduction.approximate_svd import ApproximateSVD
 from sketchmeans.reduction.base import Reducer
 from sketchmeans.reduction.laplacian import LaplacianScore
-from sketchmeans.reduction.sampling import FeatureSampling
 from sketchmeans.reduction.signs import SignProjection
+from sketchmeans.reduction.spectral import ApproximateSVD, FeatureSampling
 from sketchmeans.reduction.view import ReducedRows, ShiftedRows
 
 __all__ = [
@@ -28,7 +27,7 @@ __all__ = [
     "ShiftedRows",
     "SignProjection",
     "as_reducer",
-    "reduced",
+    "fit_reducer",
 ]
 
 REDUCERS: dict[str, Callable[[], Reducer]] = {
@@ -52,41 +51,35 @@ def as_reducer(
     """
     if isinstance(reducer, str) and reducer in REDUCERS:
         chosen: Any = REDUCERS[reducer]()
-    elif _is_transformer(reducer):
+    elif not isinstance(reducer, type | str) and all(
+        hasattr(reducer, name) for name in ("fit", "transform", "get_params")
+    ):
         chosen = clone(reducer)
     else:
         raise ValueError(
             f"reducer={reducer!r} should be one of {sorted(REDUCERS)} or a transformer."
         )
-    seed = int(rng.integers(2**31))
-    params = chosen.get_params(deep=False)
-    wanted = {"random_state": seed, "n_jobs": n_jobs}
-    values = {name: value for name, value in wanted.items() if name in params}
-    values = {name: value for name, value in values.items() if params[name] is None}
+    seed, params = int(rng.integers(2**31)), chosen.get_params(deep=False)
+    values = {"random_state": seed, "n_jobs": n_jobs}
+    values = {n: v for n, v in values.items() if n in params and params[n] is None}
     if "n_clusters" in params:
         values["n_clusters"] = n_clusters
     return chosen.set_params(**values)
 
 
-def _is_transformer(reducer: Any) -> bool:
-    wanted = ("fit", "transform", "get_params")
-    return not isinstance(reducer, type) and all(hasattr(reducer, w) for w in wanted)
-
-
-def reduced(reducer: Any, rows: Rows, names: Array | None) -> ReducedRows:
+def fit_reducer(reducer: Any, rows: Rows, names: Array | None) -> ReducedRows:
     """Fit a reducer to the rows, and return the view of the rows through it.
 
-    Our own reducers are told the `names` of the features, so that a person can read
+    Our own reducers are given the `names` of the features, so that a person can read
     which were chosen.  Weights go to every reducer whose `fit` takes them.
     """
-    weights = rows.given_weights
-    weighted = weights is not None and has_fit_parameter(reducer, "sample_weight")
-    given = {"sample_weight": weights} if weighted else {}
-    if isinstance(reducer, Reducer) and isinstance(rows, ShiftedRows):
+    own, weights = isinstance(reducer, Reducer), rows.given_weights
+    if own and isinstance(rows, ShiftedRows):
         reducer.fit_view(rows)
     else:  # a transformer from elsewhere wants a table in memory
-        own = isinstance(reducer, Reducer)
+        weighted = weights is not None and has_fit_parameter(reducer, "sample_weight")
+        given = {"sample_weight": weights} if weighted else {}
         reducer.fit(rows.X if own else rows.load().X, **given)
-    if isinstance(reducer, Reducer) and names is not None:
+    if own and names is not None:
         reducer.feature_names_in_ = names
     return ReducedRows(rows, reducer)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.input import validated, weighted_rows
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
+from sketchmeans.data.sampling import sample_rows
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
@@ -35,16 +37,8 @@ from sketchmeans.reduction.svd import (
 _FEWEST_FEATURES = 20
 _FEATURES_PER_CLUSTER = 4
 
-
-class Product(Protocol):
-    """A sketch that is ready for blocks of rows."""
-
-    def __call__(self, block: Block, out: Array | None = None) -> Block:
-        """Return the features of a block, written into `out` if given.
-
-        What stays sparse is returned and not written.
-        """
-        ...
+#: From a block of rows to its features.
+Product = Callable[[Block], Block]
 
 
 class Sketch(Protocol):
@@ -64,7 +58,7 @@ class Sketch(Protocol):
 
 
 class Reducer(TransformerMixin, BaseEstimator, ABC):
-    """Base of the reducers; one of them defines `_draw`, and that is all."""
+    """Base of the reducers; a subclass defines `_draw`, and that is all."""
 
     n_components: int | None
     n_clusters: int
@@ -82,8 +76,9 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
 
     def _check_params(self) -> None:
         check_integer("n_clusters", self.n_clusters)
-        if self.n_components is not None:
-            check_integer("n_components", self.n_components)
+        for name in ("n_components", "fit_rows"):
+            if getattr(self, name, None) is not None:
+                check_integer(name, getattr(self, name))
 
     def _size(self, n_features: int) -> int:
         if self.n_components is None:
@@ -109,20 +104,17 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
         """
         self._check_params()
         X = validated(self, X, reset=True)
-        rng = as_generator(self.random_state)
         with Workers(self.n_jobs) as workers:
-            rows = weighted_rows(X, sample_weight, workers)
-            self._sketch = self._draw(rows, self._size(rows.n_features), rng)
-        self.n_components_ = self._sketch.width
-        return self
+            return self.fit_view(weighted_rows(X, sample_weight, workers))
 
-    def fit_view(self, rows: Rows) -> None:
+    def fit_view(self, rows: Rows) -> Self:
         """Draw the sketch of rows that are seen through a view, and have no table."""
         self._check_params()
         self.n_features_in_ = rows.n_features
         rng = as_generator(self.random_state)
         self._sketch = self._draw(rows, self._size(rows.n_features), rng)
         self.n_components_ = self._sketch.width
+        return self
 
     def transform(self, X: Any) -> Block:
         """Return the features of the rows, in the rows' float type.
@@ -139,7 +131,7 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         X = validated(self, X, reset=False)
         with Workers(self.n_jobs) as workers:
-            return sketched(as_rows(X, workers), self._sketch)
+            return transform_rows(as_rows(X, workers), self._sketch)
 
     @property
     def _n_features_out(self) -> int:
@@ -152,17 +144,47 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
         return tags
 
 
+def transform_rows(rows: Rows, sketch: Sketch) -> Block:
+    """Return the features of all rows, block by block."""
+    product = sketch.product(rows.dtype, rows.workers)
+    height = pass_height(rows, sketch.width)
+    if rows.is_sparse and sketch.keeps_sparse:
+        edges = block_slices(len(rows), height)
+        blocks = rows.workers.map(lambda span: product(rows.block(*span)), edges)
+        return sparse.vstack(list(blocks), format="csr")
+
+    def write(part: slice, out: Array) -> None:
+        out[...] = product(rows.block(part.start, part.stop))
+
+    features = np.empty((len(rows), sketch.width), dtype=rows.dtype)
+    return rows.workers.fill(features, write, height)
+
+
 class SpectralReducer(Reducer):
     """Base of the reducers that start from singular vectors of the rows."""
 
-    svd: str
-    eps: float
-    fit_rows: int | None
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_clusters: int = 8,
+        *,
+        svd: str = "fast",
+        eps: float = 1 / 3,
+        fit_rows: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_clusters = n_clusters
+        self.svd = svd
+        self.eps = eps
+        self.fit_rows = fit_rows
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     def _check_params(self) -> None:
         super()._check_params()
         check_option("svd", self.svd, ("fast", "exact"))
-        check_fit_rows(self.fit_rows)
         if not 0.0 < check_number("eps", self.eps) < 1.0:
             raise ValueError(f"eps={self.eps!r} should be > 0 and < 1.")
 
@@ -178,40 +200,80 @@ class SpectralReducer(Reducer):
         return replace(found, values=found.values * sqrt(rows.weight_unit))
 
 
-def sketched(rows: Rows, sketch: Sketch) -> Block:
-    """Return the features of all rows, block by block."""
-    product = sketch.product(rows.dtype, rows.workers)
-    edges = block_slices(len(rows), pass_height(rows, sketch.width))
-    if rows.is_sparse and sketch.keeps_sparse:
-        blocks = rows.workers.map(lambda span: product(rows.block(*span)), edges)
-        return sparse.vstack(list(blocks), format="csr")
-    features = np.empty((len(rows), sketch.width), dtype=rows.dtype)
-
-    def fill(span: tuple[int, int]) -> None:
-        product(rows.block(*span), features[slice(*span)])
-
-    for _ in rows.workers.map(fill, edges):
-        pass
-    return features
-
-
 def subsample(rows: Rows, size: int | None, rng: np.random.Generator) -> Rows:
-    """Return `size` rows drawn without replacement; all rows where it is None.
-
-    Weighted rows are drawn in proportion to their weight, with replacement, and count
-    once a draw.
-    """
+    """Return `size` rows that stand for all, each counted once; None is all rows."""
     if size is None or size >= len(rows):
         return rows
-    if rows.weights is None:
-        indices = rng.choice(len(rows), size, replace=False)
-    else:
-        indices = rng.choice(len(rows), size, p=rows.weights / rows.total_weight)
     # In ascending order, as a file is read.
-    return rows.subset(np.sort(indices), None)
+    return rows.subset(np.sort(sample_rows(rows, size, rng)), None)
 
 
-def check_fit_rows(fit_rows: int | None) -> None:
-    """Raise where `fit_rows` is neither None nor a number of rows."""
-    if fit_rows is not None:
-        check_integer("fit_rows", fit_rows)
+@dataclass(frozen=True)
+class Selection:
+    """Multiplication by ``ΩS``: chosen features, each times its scale.
+
+    Attributes
+    ----------
+    features : ndarray of shape (r,)
+        Column numbers in ascending order.
+    scale : ndarray of shape (r,)
+    """
+
+    features: Array
+    scale: Array
+    keeps_sparse = True
+
+    @property
+    def width(self) -> int:
+        return len(self.features)
+
+    def product(self, dtype: npt.DTypeLike, workers: Workers) -> Product:
+        scale = self.scale.astype(dtype)
+
+        def choose(block: Block) -> Block:
+            if sparse.issparse(block):
+                chosen = block[:, self.features].astype(dtype)
+                chosen.data *= scale[chosen.indices]
+                return chosen
+            chosen = np.take(block, self.features, axis=1).astype(dtype, copy=False)
+            chosen *= scale
+            return chosen
+
+        return choose
+
+
+class FeatureSelector(OneToOneFeatureMixin, Reducer):
+    """Base of the reducers that choose among the features."""
+
+    _sketch: Selection
+
+    def get_support(self, indices: bool = False) -> Array:
+        """Return which features are chosen.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Return column numbers instead of a mask.
+
+        Returns
+        -------
+        support : ndarray
+            A mask of shape (d,), or numbers of shape (n_components_,).
+        """
+        check_is_fitted(self)
+        if indices:
+            return self._sketch.features.copy()
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self._sketch.features] = True
+        return mask
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the chosen features.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of all features, where `fit` saw none.
+        """
+        names: Array = super().get_feature_names_out(input_features)
+        return names[self.get_support()]

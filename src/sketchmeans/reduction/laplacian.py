@@ -13,8 +13,7 @@ from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.engine.spaces import origin
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parameters import check_integer
-from sketchmeans.reduction.base import check_fit_rows, subsample
-from sketchmeans.reduction.selection import FeatureSelector, Selection
+from sketchmeans.reduction.base import FeatureSelector, Selection, subsample
 
 Span = tuple[int, int]
 
@@ -67,18 +66,17 @@ def _between_copies(
     """Return a graph of rows, summed over the copies that their weights stand for.
 
     The neighbours of a copy are first the others of its own row, then the nearest rows
-    until there are `n_neighbors` copies; of the last row it may be some, any of them
-    being as good.  Entry (i, j) is multiplied by the number of pairs of copies that are
-    then linked, which is its mean where that is left to chance.  Weights may be
-    fractions; however small they are, `n_neighbors` rows are neighbours enough.
+    until there are `n_neighbors` copies; of the last row any of them.  Entry (i, j) is
+    multiplied by the mean number of pairs of copies that are then linked.  Weights may
+    be fractions; however small they are, `n_neighbors` rows are neighbours enough.
     """
     n, others = len(weights), np.maximum(weights - 1.0, 0.0)
     unit = float(weights.max())
     if _LEAST_WEIGHT < unit < 1.0 / _LEAST_WEIGHT:
         unit = 1.0  # else squares overflow; scores are ratios and do without
     near = weights[neighbours]
-    room = n_neighbors - others[:, None] - (np.cumsum(near, axis=1) - near)
-    share = np.clip(room / near, 0.0, 1.0)
+    missing = n_neighbors - others[:, None] - (np.cumsum(near, axis=1) - near)
+    share = np.clip(missing / near, 0.0, 1.0)
     pointers = np.arange(0, neighbours.size + 1, neighbours.shape[1])
     chosen = sparse.csr_array(
         (share.ravel(), neighbours.ravel(), pointers), shape=(n, n)
@@ -92,7 +90,7 @@ def _between_copies(
     return (between + sparse.diags_array(loops)).tocsr()
 
 
-def _weighty(rows: Rows) -> Rows:
+def _without_zero_weights(rows: Rows) -> Rows:
     """Return the rows whose weight is not zero: the others are nobody's neighbours."""
     if rows.weights is None or rows.weights.all():
         return rows
@@ -124,11 +122,9 @@ def _edge_sums(rows: Rows, edges: Any) -> Array:
         here, there = (rows.take(end).astype(np.float64) for end in ends)
         return _weighted_squares(here - there, edges.data[slice(*span)])
 
-    total = np.zeros(rows.n_features)
     height = block_height(2 * rows.n_features, 0)
-    for part in rows.workers.map(add, block_slices(edges.nnz, height)):
-        total += part
-    return total
+    parts = rows.workers.map(add, block_slices(edges.nnz, height))
+    return sum(parts, np.zeros(rows.n_features))
 
 
 def _degree_sums(rows: Rows, degrees: Array) -> tuple[Array, Array]:
@@ -138,41 +134,34 @@ def _degree_sums(rows: Rows, degrees: Array) -> tuple[Array, Array]:
     """
     shift = None if rows.is_sparse else rows.moments().mean
 
-    def add(span: Span) -> tuple[Array, Array]:
-        block, mass = rows.block(*span).astype(np.float64), degrees[slice(*span)]
+    def add(span: Span) -> Array:
+        block, weights = rows.block(*span).astype(np.float64), degrees[slice(*span)]
         if shift is not None:
             block -= shift
-        return np.asarray(mass @ block), _weighted_squares(block, mass)
+        return np.stack([weights @ block, _weighted_squares(block, weights)])
 
-    sums, squares = np.zeros(rows.n_features), np.zeros(rows.n_features)
-    for part in rows.workers.map(
-        add, block_slices(len(rows), block_height(rows.n_features, 0))
-    ):
-        sums += part[0]
-        squares += part[1]
-    return sums, squares
+    height = block_height(rows.n_features, 0)
+    total = sum(rows.workers.map(add, block_slices(len(rows), height)), np.zeros(1))
+    return total[0], total[1]
 
 
-def _weighted_squares(block: Block, mass: Array) -> Array:
-    if sparse.issparse(block):
-        return np.asarray(mass @ block.multiply(block))
-    return np.asarray(mass @ (block * block))
+def _weighted_squares(block: Block, weights: Array) -> Array:
+    squares = block.multiply(block) if sparse.issparse(block) else block * block
+    return np.asarray(weights @ squares)
 
 
 class LaplacianScore(FeatureSelector):
-    """The features of lowest Laplacian score (He, Cai & Niyogi 2005).
+    """The features of lowest Laplacian score (He, Cai & Niyogi, NIPS 2005).
 
     A good feature takes close values on neighbouring rows and varies over all:
 
         score(f) = Σ_ij S_ij (f_i − f_j)² / (2 Σ_i D_ii (f_i − f̄)²),
 
     with S the heat-kernel weights ``exp(−‖x_i − x_j‖²/(2t²))`` of the graph of nearest
-    neighbours, t² the mean squared distance of two rows, ``D_ii = Σ_j S_ij`` and f̄
-    the mean by D.  This is the baseline of B14 §7; it has no guarantee.
-
-    Fitting compares all pairs of rows, O(n² d) time in small pieces; the graph takes
-    O(n · n_neighbors) memory, and integer rows a copy in floats.  Give `fit_rows` where
-    n is large.
+    neighbours, t² the mean squared distance of two rows, ``D_ii = Σ_j S_ij`` and f̄ the
+    mean by D.  This is the baseline of B14 §7; it has no guarantee.  Fitting compares
+    all pairs of rows, O(n² d) time in small pieces; the graph takes O(n · n_neighbors)
+    memory, and integer rows a copy in floats.  Give `fit_rows` where n is large.
 
     Parameters
     ----------
@@ -183,7 +172,7 @@ class LaplacianScore(FeatureSelector):
         It only sets the default of `n_components`.
     n_neighbors : int, default=5
         Neighbours of each row; all other rows if there are fewer.  A row of weight 3
-        is three neighbours.
+        counts as three neighbours.
     fit_rows : int, optional
         Fit on so many rows, drawn at random.  None takes all.
     n_jobs : int, optional
@@ -196,10 +185,6 @@ class LaplacianScore(FeatureSelector):
     scores_ : ndarray of shape (d,)
         Lower is better; infinite for constant features.
     n_components_ : int
-
-    References
-    ----------
-    X. He, D. Cai & P. Niyogi: Laplacian score for feature selection. NIPS 2005.
 
     Examples
     --------
@@ -231,13 +216,12 @@ class LaplacianScore(FeatureSelector):
     def _check_params(self) -> None:
         super()._check_params()
         check_integer("n_neighbors", self.n_neighbors)
-        check_fit_rows(self.fit_rows)
 
     def _draw(
         self, rows: Rows, n_components: int, rng: np.random.Generator
     ) -> Selection:
         # Every row is compared with all: they have to be in memory.
-        rows = _weighty(subsample(rows, self.fit_rows, rng).load())
+        rows = _without_zero_weights(subsample(rows, self.fit_rows, rng).load())
         self.scores_ = laplacian_scores(rows, neighbour_graph(rows, self.n_neighbors))
         best = np.argsort(self.scores_, kind="stable")[:n_components]
         return Selection(np.sort(best), np.ones(n_components))

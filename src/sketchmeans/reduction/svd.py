@@ -40,14 +40,9 @@ _HEIGHT_PER_FEATURE = 2
 
 @dataclass(frozen=True)
 class RightVectors:
-    """Leading right singular vectors.
+    """Leading right singular vectors ``Z`` (d × q) and values, the largest first.
 
-    Attributes
-    ----------
-    vectors : ndarray of shape (d, q)
-        ``Z``: orthonormal columns, each with its largest entry positive.
-    values : ndarray of shape (q,)
-        The singular values that go with them, in descending order.
+    The largest entry of each vector is positive.
     """
 
     vectors: Array
@@ -78,18 +73,9 @@ def fast_frobenius_svd(
     rounding counts twice, and in float32 it would drown directions that are a
     thousand times smaller than the first.  What is 10⁻⁶ times smaller is left out.
 
-    Costs O(n d k/ε) time and O(d k/ε) memory.  Where the range finder would be as
-    wide as the table the exact vectors are returned.
-
-    Parameters
-    ----------
-    rows : Rows
-    k : int
-        Target rank; fewer vectors are returned where the rank of X is lower, but at
-        least one.
-    eps : float
-        Between 0 and 1.
-    rng : Generator
+    Costs O(n d k/ε) time and O(d k/ε) memory.  Where the range finder would be as wide
+    as the table the exact vectors are returned.  Where the rank of X is lower than k
+    there are fewer vectors, but at least one.
     """
     width = range_width(k, eps)
     if width >= min(rows.n_rows, rows.n_features):
@@ -109,13 +95,8 @@ def exact_svd(rows: Rows, k: int) -> RightVectors:
 
     The triangular factors of blocks are stacked and factored again, so ``XᵀX``, which
     would square the condition number, is never formed.  Costs O(n d min(n, d)) time
-    and O(d min(n, d)) memory, in one pass.
-
-    Parameters
-    ----------
-    rows : Rows
-    k : int
-        Fewer vectors are returned where the rank of X is lower, but at least one.
+    and O(d min(n, d)) memory, in one pass.  Where the rank of X is lower than k there
+    are fewer vectors, but at least one.
     """
     R = _triangular_factor(rows)
     try:
@@ -223,17 +204,17 @@ def _triangular_factor(rows: Rows) -> Array:
         block, weights = block.astype(np.float64), rows.block_weights(*span)
         if weights is not None:
             block *= np.sqrt(weights)[:, None]
-        return _reduced(block)
+        return _triangularise(block)
 
     height = max(block_height(d, 0), _HEIGHT_PER_FEATURE * d)
     factors = rows.workers.map(factor, block_slices(len(rows), height))
     R = next(factors)
     for other in factors:
-        R = _reduced(np.concatenate([R, other]))
+        R = _triangularise(np.concatenate([R, other]))
     return R
 
 
-def _reduced(block: Array) -> Array:
+def _triangularise(block: Array) -> Array:
     """Return the triangular factor of a block with more rows than features."""
     h, d = block.shape
     if h <= d:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from sketchmeans.data.rows import Block, Rows, block_height, block_slices
+from sketchmeans.data.rows import Block, Rows, block_height
+from sketchmeans.kernels import toarray
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 
 
 class ReducedRows(Rows):
-    """A lazy view: the features of a row are computed when it is read.
-
-    The same as the rows of a Pipeline, but held as a whole only when asked to.
-
-    Parameters
-    ----------
-    source : Rows
-    reducer : fitted transformer
-    """
+    """A lazy view: the features of a row are computed when it is read."""
 
     def __init__(self, source: Rows, reducer: Any) -> None:
         self.source = source
@@ -59,17 +52,13 @@ class ReducedRows(Rows):
 
     def load(self) -> Rows:
         """Return all rows in memory, as a source of their own."""
+
+        def write(part: slice, out: Array) -> None:
+            out[...] = self.block(part.start, part.stop)
+
         features = np.empty((self.n_rows, self.n_features), dtype=self.dtype)
-
-        def fill(span: tuple[int, int]) -> None:
-            features[slice(*span)] = self.block(*span)
-
-        width = self.source.n_features
-        for _ in self.workers.map(
-            fill, block_slices(self.n_rows, block_height(width, self.n_features))
-        ):
-            pass
-        return self._part(features, self.weights)
+        height = block_height(self.source.n_features, self.n_features)
+        return self._part(self.workers.fill(features, write, height), self.weights)
 
     def points(self, X: Any) -> Block:
         """Return given points of the source's space as points of this one."""
@@ -82,11 +71,6 @@ class ShiftedRows(Rows):
     """A lazy view of dense rows about a point that is close to them.
 
     A sketch of rows far from the origin is one of their offset, and little else.
-
-    Parameters
-    ----------
-    source : Rows
-    shift : ndarray of shape (d,)
     """
 
     def __init__(self, source: Rows, shift: Array) -> None:
@@ -111,24 +95,14 @@ class ShiftedRows(Rows):
         """Return given points of the source's space as points of this one."""
         return np.subtract(X, self._shift, dtype=self.dtype)
 
-    def held(self) -> Rows:
+    def load(self) -> Rows:
         return self._part(self.block(0, self.n_rows), self.weights)
 
 
-def _block_map(source: Rows, reducer: Any) -> Any:
+def _block_map(source: Rows, reducer: Any) -> Callable[[Block], Array]:
     """Return a function from blocks of rows to their features, dense."""
     sketch = getattr(reducer, "_sketch", None)
-    # A transformer from elsewhere is asked block by block in the same way.
-    transform = (
-        reducer.transform
-        if sketch is None
-        else sketch.product(source.dtype, source.workers)
-    )
-
-    def reduce(block: Block) -> Array:
-        features = transform(block)
-        if sparse.issparse(features):
-            features = features.toarray()
-        return np.asarray(features)
-
-    return reduce
+    if sketch is None:  # a transformer from elsewhere
+        return lambda block: toarray(reducer.transform(block))
+    product = sketch.product(source.dtype, source.workers)
+    return lambda block: toarray(product(block))

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.rows import Block, as_rows
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.kernels import compute_gram
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import Landmarks, read_landmarks
 from sketchmeans.landmarks.dictionary import WeightedKernel
@@ -23,11 +23,12 @@ from sketchmeans.numerics.linalg import (
 )
 from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parameters import check_integer
+from sketchmeans.nystrom import Nystrom
 from sketchmeans.nystrom.residual import Residual
-from sketchmeans.nystrom.transformer import _FeatureRows
+from sketchmeans.nystrom.transformer import FeatureRows
 from sketchmeans.theory.checks import check_below, check_positive
 from sketchmeans.theory.leverage import EXACT_ROWS
-from sketchmeans.theory.problem import KernelLike, Problem, compute_gram, open_problem
+from sketchmeans.theory.problem import KernelLike, Problem, open_problem
 
 
 def preserved_gamma(
@@ -137,13 +138,18 @@ def _preserve(
     if isinstance(landmarks, BaseEstimator):
         model = _check_model(landmarks, kernel)
         kernel, reducer = model.kernel_, getattr(model, "reducer_", None)
-        landmarks = Landmarks(model.landmarks_, model.landmark_indices_)
+        landmarks = (
+            Landmarks(model.components_, model.component_indices_)
+            if isinstance(model, Nystrom)
+            else Landmarks(model.landmarks_, model.landmark_indices_)
+        )
         X = X if reducer is None else reducer.transform(X)
     with open_problem(X, "rbf" if kernel is None else kernel, *given) as problem:
         rows = problem.rows
         points, root = _compute_span(problem, landmarks, model)
-        space = LandmarkSpace(problem.kernel, points, rows.dtype, rows.workers)
-        features = _FeatureRows(rows, space, root).all(rows.dtype)
+        features = FeatureRows(rows, problem.kernel, points, root, rows.dtype).compute(
+            rows.dtype
+        )
         matrix = WeightedKernel(rows, problem.kernel)
         if len(rows) <= max_exact:
             norm = _compute_dense_norm(matrix, features)
@@ -157,7 +163,7 @@ def _preserve(
 
 def _check_model(model: Any, kernel: KernelLike | None) -> Any:
     check_is_fitted(model)
-    if not hasattr(model, "landmarks_"):
+    if not isinstance(model, Nystrom) and not hasattr(model, "landmarks_"):
         raise ValueError(
             f"landmarks={model!r} should be a fitted Nystrom or NystromKMeans, "
             "Landmarks, points (m, d) or row numbers (m,)."
@@ -178,8 +184,8 @@ def _compute_span(problem: Problem, landmarks: Any, model: Any) -> tuple[Block, 
     if landmarks.indices is not None and model is None:
         # Draws with replacement repeat rows, which add nothing to the span.
         points = points[np.unique(landmarks.indices, return_index=True)[1]]
-    gram = compute_gram(problem.kernel, points, problem.rows)
-    directions = getattr(model, "components_", None)
+    gram = compute_gram(problem.kernel, points, problem.rows.workers, problem.rows)
+    directions = getattr(model, "_root", None)
     if directions is None:
         return points, pseudo_inverse(gram, rank=getattr(model, "rank_", None)).root()
     # The fit may have been in float32: the same span again, in float64.

@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.data.input import check_weights, checked_table
-from sketchmeans.data.rows import Block, Rows, as_rows
-from sketchmeans.engine.spaces import given_matrix, landmark_matrix
-from sketchmeans.kernels import Kernel, as_kernel, is_given, is_proven
+from sketchmeans.data.rows import Rows, as_rows
+from sketchmeans.kernels import (
+    Kernel,
+    as_kernel,
+    compute_gram,
+    is_proven,
+    resolve_kernel,
+)
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks import check_given_matrix
-from sketchmeans.numerics.linalg import Array, largest_eigenvalues
+from sketchmeans.numerics.linalg import largest_eigenvalues
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator
 from sketchmeans.theory.checks import check_positive
@@ -66,21 +70,10 @@ def open_problem(
     chosen = as_kernel(kernel, gamma=gamma, kernel_params=kernel_params)
     with Workers(n_jobs) as workers:
         rows = as_rows(table, workers, check_weights(sample_weight, table.shape[0]))
-        if is_given(chosen):
-            check_given_matrix(rows)
-        else:
-            rows.moments()  # finds every value that is not finite
-        resolved = chosen.resolved(rows, kernel_rng)
+        resolved = resolve_kernel(chosen, rows, kernel_rng)
         check_definite(resolved, rows, kernel_rng.spawn(1)[0])
         rows.dtype = np.dtype(np.float64)
         yield Problem(rows, resolved, rng)
-
-
-def compute_gram(kernel: Kernel, points: Block, rows: Rows) -> Array:
-    """Return ``k(Z, Z)`` in float64; the points of a given matrix are row numbers."""
-    if is_given(kernel):
-        return given_matrix(rows, np.ravel(points))
-    return landmark_matrix(kernel, points, rows.workers)
 
 
 def check_definite(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> None:
@@ -98,7 +91,7 @@ def check_definite(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> None
             counting = np.flatnonzero(rows.weights)
         if len(counting) > _DEFINITE_ROWS:
             counting = np.sort(rng.choice(counting, _DEFINITE_ROWS, replace=False))
-        K = compute_gram(kernel, kernel.points(rows, counting), rows)
+        K = compute_gram(kernel, kernel.points(rows, counting), rows.workers, rows)
         values = largest_eigenvalues(K, len(K))
         least, largest = float(values[0]), float(values[-1])
         eps = float(np.finfo(rows.dtype).eps)

@@ -21,11 +21,10 @@ import numpy as np
 from scipy import stats
 
 from sketchmeans.data.rows import Rows, block_height, block_slices
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.data.sampling import draw
 from sketchmeans.kernels import Kernel
-from sketchmeans.landmarks.base import successive_draws
+from sketchmeans.landmarks.base import draw_distinct_rows
 from sketchmeans.landmarks.dictionary import WeightedKernel
-from sketchmeans.landmarks.draws import draw
 from sketchmeans.landmarks.scores import recursive_ridge_leverage_scores
 from sketchmeans.numerics.linalg import (
     Array,
@@ -33,7 +32,7 @@ from sketchmeans.numerics.linalg import (
     pseudo_inverse,
     relative_cut,
 )
-from sketchmeans.nystrom.transformer import _FeatureRows
+from sketchmeans.nystrom.transformer import FeatureRows
 
 #: Independent batches of columns of the residual, and columns of each.
 _BATCHES, _BATCH_SIZE = 16, 32
@@ -67,7 +66,7 @@ class LandmarkSpan:
         rough = recursive_ridge_leverage_scores(
             rows, kernel, max(m // 2, 1), rng, ridge=ridge
         )
-        self.indices = np.sort(successive_draws(rows, m, rng, rough.scores))
+        self.indices = np.sort(draw_distinct_rows(rows, m, rng, rough.scores))
         root = pseudo_inverse(self.matrix.gram(self.indices)).root()
         moment = self.matrix.second_moment(self.indices, root)
         values, rotation = eigen_decomposition(moment, driver="evd")
@@ -100,7 +99,7 @@ class LandmarkSpan:
 
     def bound_scores(self, failure: float) -> tuple[Array, Array, Array]:
         """Return estimates of the scores, and bounds that fail at most at this rate."""
-        ridge, mass, inside = self.ridge, self.matrix.mass, self.scores
+        ridge, mass, inside = self.ridge, self.matrix.weighted_diagonal, self.scores
         theta = added = 0.0
         if not self._is_complete:
             residual = self.sample_residual(self._column_rng)
@@ -123,7 +122,9 @@ class LandmarkSpan:
     @property
     def _rounding(self) -> Array:
         """What rounding may do to each score: a share of ``A_ii/γ``."""
-        return np.asarray(_FEATURE_ROUNDING * self.matrix.mass / self.ridge)
+        return np.asarray(
+            _FEATURE_ROUNDING * self.matrix.weighted_diagonal / self.ridge
+        )
 
     def _bound_added(self, residual: ResidualMoments, failure: float) -> Interval:
         """Return bounds on what the residual adds to the effective dimension."""
@@ -164,8 +165,7 @@ class LandmarkSpan:
         """
         rows, kernel = self.matrix.rows, self.matrix.kernel
         points = kernel.points(rows, self.indices)
-        space = LandmarkSpace(kernel, points, rows.dtype, rows.workers)
-        features = _FeatureRows(rows, space, self.root)
+        features = FeatureRows(rows, kernel, points, self.root, rows.dtype)
         columns = kernel.against(kernel.points(rows, numbers), rows.dtype, rows.workers)
         roots = np.sqrt(self.matrix.weights)
         own = features.take(numbers) * roots[numbers, None]

@@ -1,0 +1,181 @@
+"""Features from the leading singular vectors: sampled by leverage, or projected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+
+from sketchmeans.data.rows import Block, Rows
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.reduction.base import (
+    FeatureSelector,
+    Product,
+    Selection,
+    SpectralReducer,
+)
+from sketchmeans.reduction.svd import float_block
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Multiplication by a dense matrix (d × r)."""
+
+    matrix: Array
+    keeps_sparse = False
+
+    @property
+    def width(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def product(self, dtype: npt.DTypeLike, workers: Workers) -> Product:
+        matrix = self.matrix.astype(dtype)
+
+        def multiply(block: Block) -> Array:
+            return np.asarray(float_block(block, dtype, workers) @ matrix)
+
+        return multiply
+
+
+class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
+    """Features ``X Z`` in the leading singular directions Z (B14 Algorithm 3).
+
+    Z has r orthonormal columns: the top right singular vectors of the rows, exact or
+    those of the fast Frobenius SVD (Lemma 4), with ``E‖X − XZZᵀ‖² ≤ (1 + ε) ‖X −
+    X_r‖²``.  k-means on r = k such features costs at most 2 + O(ε) times the optimum on
+    all features (Theorem 13).  Rows are not centred, as in the paper.  A fast fit takes
+    one pass and O(n d r/ε) time, an exact one O(n d min(n, d)); transforming takes O(n
+    d r).
+
+    Parameters
+    ----------
+    n_components : int, optional
+        r, at most the number of features.  None takes `n_clusters`.  Where the rank of
+        the rows is lower there are as many features as the rank, but at least one.
+    n_clusters : int, default=8
+        k.
+    svd : {"fast", "exact"}, default="fast"
+    eps : float, default=1/3
+        ε of Lemma 4, between 0 and 1: its range finder has r + ⌈r/ε⌉ + 1 columns.  1/3
+        is the value of the paper's experiments.
+    fit_rows : int, optional
+        Fit on so many rows, drawn at random.  None takes all.
+    n_jobs : int, optional
+        Threads; None means all cores.  The result does not depend on it.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, d)
+        Zᵀ.
+    singular_values_ : ndarray of shape (n_components_,)
+        Of ``QᵀX`` (exact: of X), of the rows that were fitted, times the root of their
+        weights.
+    n_components_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 0.0], [2.0, 2.0, 0.0], [3.0, 3.0, 0.0]])
+    >>> ApproximateSVD(n_clusters=2).fit_transform(X).round(3).T
+    array([[1.414, 2.828, 4.243]])
+    """
+
+    def _default_size(self) -> int:
+        return self.n_clusters
+
+    def _draw(
+        self, rows: Rows, n_components: int, rng: np.random.Generator
+    ) -> Projection:
+        found = self._right_vectors(rows, n_components, rng)
+        self.components_ = found.vectors.T
+        self.singular_values_ = found.values
+        return Projection(found.vectors)
+
+
+@dataclass(frozen=True)
+class FeatureDraws:
+    """Features drawn with replacement, how often, and what they are multiplied by."""
+
+    features: Array
+    counts: Array
+    scale: Array
+
+
+def sampling_probabilities(Z: Array) -> Array:
+    """Return ``p_i = ‖Z_(i)‖² / ‖Z‖²`` for the rows of Z (B14 Definition 5)."""
+    squares = np.einsum("ij,ij->i", Z, Z)
+    return np.asarray(squares / squares.sum())
+
+
+def draw_features(
+    probabilities: Array, r: int, rng: np.random.Generator
+) -> FeatureDraws:
+    """Draw r features with replacement and rescale them (B14 Definition 5).
+
+    A draw of feature i is scaled by ``1/√(r p_i)``.  Equal columns side by side have
+    the distances and norms of one column times the root of their number, so c draws
+    are kept as one feature scaled by ``√(c/(r p_i))``.
+    """
+    counts = rng.multinomial(r, probabilities)
+    features = np.flatnonzero(counts)
+    counts = counts[features]
+    scale = np.sqrt(counts / (r * probabilities[features]))
+    return FeatureDraws(features, counts, scale)
+
+
+class FeatureSampling(FeatureSelector, SpectralReducer):
+    """Features of X itself, sampled and rescaled (B14 Algorithm 1).
+
+    Let Z (d × k) hold the top-k right singular vectors of the rows, exact or those of
+    the fast Frobenius SVD (Lemma 4).  r features are drawn with replacement, feature i
+    with probability ``p_i = ‖Z_(i)‖²/k``, and scaled by ``1/√(r p_i)``, so that squared
+    norms and distances are right on average; one drawn c times is kept once, times
+    ``√c``.  k-means on O(k log k/ε²) features costs at most 3 + ε times the optimum on
+    all (Theorem 11); fewer are enough in practice (see
+    `sketchmeans.diagnostics.sketch_size`).  A fast fit takes one pass and O(n d k/ε)
+    time, an exact one O(n d min(n, d)); transforming takes O(n r).
+
+    Parameters
+    ----------
+    n_components : int, optional
+        r, the number of draws, at most the number of features d.  None takes
+        ``max(20, 4·n_clusters)``, or d if that is less.
+    n_clusters : int, default=8
+        k, the rank of Z; the rank of the rows if that is lower.
+    svd, eps, fit_rows, n_jobs, random_state
+        As in `ApproximateSVD`; eps does not set the number of draws.
+
+    Attributes
+    ----------
+    probabilities_ : ndarray of shape (d,)
+        p: how much each feature matters.
+    counts_ : ndarray of shape (n_components_,)
+        How often each of the chosen features was drawn.
+    scale_ : ndarray of shape (n_components_,)
+        What the chosen features are multiplied by.
+    n_components_ : int
+        Number of different features drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[5.0, 0.0, 1.0], [-5.0, 0.0, 1.0], [5.0, 0.0, -1.0]])
+    >>> sampling = FeatureSampling(3, n_clusters=2, random_state=0).fit(X)
+    >>> sampling.probabilities_.round(3)
+    array([0.5, 0. , 0.5])
+    >>> sampling.get_feature_names_out()
+    array(['x0', 'x2'], dtype=object)
+    """
+
+    def _draw(
+        self, rows: Rows, n_components: int, rng: np.random.Generator
+    ) -> Selection:
+        Z = self._right_vectors(rows, self.n_clusters, rng).vectors
+        self.probabilities_ = sampling_probabilities(Z)
+        drawn = draw_features(self.probabilities_, n_components, rng)
+        self.counts_, self.scale_ = drawn.counts, drawn.scale
+        return Selection(drawn.features, drawn.scale)

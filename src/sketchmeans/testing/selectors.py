@@ -1,0 +1,180 @@
+"""What holds for every landmark selector."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from sketchmeans.cluster import NystromKMeans
+from sketchmeans.data.rows import as_rows
+from sketchmeans.kernels import RBF, toarray
+from sketchmeans.landmarks import Landmarks, LandmarkSelector, select_landmarks
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.testing.laws import assert_same_law
+
+
+def make_table(n: int = 60, d: int = 3, dtype: Any = np.float64) -> Array:
+    """Return a table of distinct rows."""
+    return np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
+
+
+def residual_of(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
+    """Return ``K − K̃`` of the rbf kernel, and ``k(X, Z)``."""
+    kernel = RBF(gamma)
+    B, M = kernel(X, Z), np.linalg.pinv(kernel(Z, Z), rcond=1e-13, hermitian=True)
+    return kernel(X, X) - B @ M @ B.T, B
+
+
+class SelectorContract:
+    """Tests of a landmark selector; a subclass defines `make_selector`."""
+
+    #: Whether the selector works without an input space, on a kernel matrix.
+    takes_precomputed = True
+    #: Draws on which the law of weights is tested; few where little is left to chance.
+    n_draws = 500
+
+    def make_selector(self) -> LandmarkSelector:
+        """Return the selector."""
+        raise NotImplementedError
+
+    def select(self, X: Any, n_landmarks: int, **settings: Any) -> Landmarks:
+        """Return landmarks of a table, by the public function."""
+        settings = {"random_state": 0} | settings
+        return select_landmarks(X, n_landmarks, self.make_selector(), **settings)
+
+    def _check(self, found: Landmarks, X: Any, m: int) -> None:
+        points = toarray(found.points)
+        assert points.shape == (m, X.shape[1])
+        assert len(np.unique(points, axis=0)) == len(found) == m
+        if found.indices is not None:
+            assert found.indices.dtype.kind == "i"
+            np.testing.assert_array_equal(points, toarray(X[found.indices]))
+        if found.scores is not None:
+            assert found.scores.shape == (X.shape[0],)
+            assert np.isfinite(found.scores).all()
+            assert (found.scores >= 0.0).all()
+        if found.effective_dimension is not None:
+            assert 0.0 < found.effective_dimension <= X.shape[0]
+
+    def test_it_can_be_cloned(self) -> None:
+        selector: Any = self.make_selector()
+        assert clone(selector).get_params() == selector.get_params()
+
+    @pytest.mark.parametrize("m", [1, 2, 30])
+    def test_any_number_of_landmarks_up_to_n(self, m: int) -> None:
+        for X in (make_table(30, 4), make_table(30, 1)):
+            self._check(self.select(X, m, gamma=200.0), X, m)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_seeds_reproduce_and_threads_change_nothing(self, dtype: Any) -> None:
+        # Several blocks, the last one partial; more rows than small-n shortcuts take.
+        X = make_table(5003, 2, dtype)
+        first = self.select(X, 12, n_jobs=1, random_state=3)
+        self._check(first, X, 12)
+        assert first.points.dtype == dtype
+        again = self.select(X, 12, n_jobs=2, random_state=3)
+        np.testing.assert_array_equal(first.points, again.points)
+        for name in ("indices", "scores", "effective_dimension"):
+            np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
+
+    def test_no_matrix_of_all_pairs_is_formed(self) -> None:
+        X = make_table(4000, 2)  # whose kernel matrix takes 128 MB
+        tracemalloc.start()
+        try:
+            self.select(X, 12, n_jobs=1)
+            assert tracemalloc.get_traced_memory()[1] < 32e6
+        finally:
+            tracemalloc.stop()
+
+    def test_the_estimator_has_the_same_landmarks(self) -> None:
+        X = np.random.default_rng(0).integers(0, 255, size=(200, 4), dtype=np.uint8)
+        settings: Any = {"gamma": 1e-5, "random_state": 5}
+        model = NystromKMeans(
+            3, n_landmarks=9, landmarks=self.make_selector(), **settings
+        ).fit(X)
+        found = self.select(X, 9, **settings)
+        np.testing.assert_array_equal(model.landmarks_, found.points)
+
+    @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
+    def test_csr_rows_have_the_landmarks_of_dense_rows(self, kernel: str) -> None:
+        X = make_table(60, 8) * (np.random.default_rng(1).random((60, 8)) < 0.6)
+        found = self.select(sparse.csr_array(X), 6, kernel=kernel)
+        assert sparse.issparse(found.points)
+        self._check(found, sparse.csr_array(X), 6)
+        dense = self.select(X, 6, kernel=kernel)
+        np.testing.assert_allclose(toarray(found.points), dense.points, atol=1e-12)
+
+    def test_a_precomputed_kernel_has_the_landmarks_of_its_rows(self) -> None:
+        X = make_table(40)
+        K = RBF(0.5)(X, X)
+        np.fill_diagonal(K, 1.0)
+        if not self.takes_precomputed:
+            with pytest.raises(ValueError, match=r"precomputed.*no input space"):
+                self.select(K, 8, kernel="precomputed")
+            return
+        found = self.select(K, 8, kernel="precomputed")
+        expected = self.select(X, 8, gamma=0.5)
+        np.testing.assert_array_equal(found.indices, expected.indices)
+
+    def test_no_value_is_a_landmark_twice(self) -> None:
+        values = make_table(6, 2)
+        X = np.repeat(values, [40, 1, 30, 1, 2, 6], axis=0)
+        with pytest.warns(UserWarning, match=r"Only 6 landmarks .* n_landmarks=9"):
+            points = self.select(X, 9, gamma=1.0).points
+        first, second = (a[np.lexsort(a.T)] for a in (points, values))
+        np.testing.assert_allclose(first, second, rtol=1e-12)
+        for kernel, value in (("rbf", 3.5), ("linear", 0.0)):
+            same = np.full((150, 2), value)
+            with pytest.warns(UserWarning, match=r"Only 1 landmarks .* n_landmarks=4"):
+                points = self.select(same, 4, kernel=kernel).points
+            np.testing.assert_array_equal(points, same[:1])
+
+    @pytest.mark.parametrize("m", [1, 9])
+    def test_rows_of_weight_zero_are_never_landmarks(self, m: int) -> None:
+        X, weights = make_table(20, 2), np.ones(20)
+        zero = [0, 3, 4, 5, 8, 11, 12, 15, 16, 18, 19]
+        weights[zero] = 0.0
+        X[zero] += 100.0
+        for seed in range(5):
+            settings = {"sample_weight": weights, "random_state": seed}
+            found = self.select(X, m, gamma=5.0, **settings)
+            assert len(found) == m
+            assert found.points.max() < 50.0
+            if found.scores is not None:
+                assert not found.scores[zero].any()
+
+    def test_the_scale_of_the_weights_does_not_matter(self) -> None:
+        X, weights = make_table(), np.random.default_rng(0).random(60)
+        first, scaled = (
+            self.select(X, 8, sample_weight=weights * scale).points
+            for scale in (1.0, 2.0**20)
+        )
+        np.testing.assert_array_equal(first, scaled)
+
+    def test_weights_equal_repeats_in_law(self) -> None:
+        values = np.array([[0.0], [0.4], [1.1], [2.5], [2.9]])
+        times, selector = np.array([1, 6, 2, 4, 3]), self.make_selector()
+
+        def draw(X: Array, weights: Array | None, seed: int) -> list[Array]:
+            rngs = np.random.default_rng(seed).spawn(self.n_draws)
+            with Workers(1) as workers:
+                rows = as_rows(X, workers, weights)
+                found = [selector.select(rows, RBF(0.7), 2, rng) for rng in rngs]
+            return [np.sort(f.points[:, 0]).round(6) for f in found]
+
+        weighted = draw(values, times.astype(float), 1)
+        assert_same_law(weighted, draw(np.repeat(values, times, axis=0), None, 2))
+
+    @pytest.mark.parametrize("m", [4, 30])
+    def test_the_potential_bounds_the_error_of_the_approximation(self, m: int) -> None:
+        X = make_table(30)
+        error, B = residual_of(X, self.select(X, m, gamma=0.5).points, 0.5)
+        trace, potential = np.linalg.norm(error, "nuc"), (2.0 - 2.0 * B).min(axis=1)
+        assert np.linalg.norm(error) <= trace * (1.0 + 1e-9)
+        assert trace <= potential.sum() * (1.0 + 1e-9) + 1e-9
