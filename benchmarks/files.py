@@ -30,7 +30,8 @@ from benchmarks.table import at_most, banner
 from sketchmeans import NystromKMeans, open_rows
 from sketchmeans.data.rows import SourceRows, as_rows, spans
 from sketchmeans.data.sources import Source
-from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.blocks import local_engine
+from sketchmeans.engine.passes import FullPass
 from sketchmeans.numerics.parallel import Workers
 
 _FEATURES, _CLUSTERS = 50, 10
@@ -101,11 +102,12 @@ class Passes:
             edges = spans(len(table), 2048)
             found = [seconds(lambda: list(workers.map(read, edges)))]
             for number, model in enumerate(self._models):
-                engine = BlockEngine(table, model._space(table))
+                engine = local_engine(table, model._space(table))
                 centers = model._centers()
                 if number == 0:
                     found.append(seconds(partial(engine.predict, centers)))
-                found.append(seconds(partial(engine.sweep, centers)))
+                full = partial(engine.backend.run, FullPass(centers))
+                found.append(seconds(full))
         return found, memory.peak_bytes
 
 

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.data.rows import as_rows
 from sketchmeans.engine.progressive import subsample_sizes
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.engine.subsample import inclusion_probabilities, nested_subsample
 from sketchmeans.kernels import as_kernel
 from sketchmeans.numerics.linalg import TIE_TOLERANCE, relative_cut
@@ -559,7 +559,7 @@ def test_projections_are_never_longer_than_the_rows(data, gamma, kernel, dtype):
         space = LandmarkSpace(
             as_kernel(kernel, gamma=gamma, **params), X[::2], np.dtype(dtype), workers
         )
-        B = space.coordinates(X).astype(np.float64)
+        B = space.kernel_block(X).astype(np.float64)
         norms = np.einsum("ij,ji->i", B, space.coefficients(B))
         diagonal = space.kernel.diagonal(X)
     assert (norms <= diagonal * (1.0 + 1e-3)).all()

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.data.rows import as_rows
 from sketchmeans.engine.gram import gram_matrix
-from sketchmeans.engine.spaces import landmark_matrix
+from sketchmeans.engine.space import landmark_matrix
 from sketchmeans.kernels import KERNELS, Kernel, as_kernel, warn_if_indefinite
 from sketchmeans.numerics.parallel import Workers
 from tests import oracles

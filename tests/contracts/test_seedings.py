@@ -9,7 +9,7 @@ import pytest
 
 from sketchmeans.data.rows import as_rows
 from sketchmeans.engine.gram import GramEngine
-from sketchmeans.engine.seeding import (
+from sketchmeans.engine.init import (
     SEEDINGS,
     KMeansPlusPlus,
     LocalSearch,

@@ -209,12 +209,12 @@ def test_ctrl_c_leaves_a_usable_checkpoint(X, tmp_path, monkeypatch):
 
     assign, count = BlockEngine.assign, 0
 
-    def interrupted(self, centers):
+    def interrupted(self, centers, before=None):
         nonlocal count
         count += 1
         if count == 12:
             raise KeyboardInterrupt
-        return assign(self, centers)
+        return assign(self, centers, before)
 
     with monkeypatch.context() as patch:
         patch.setattr(BlockEngine, "assign", interrupted)

@@ -11,15 +11,15 @@ from sklearn.callback import with_callbacks
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.data.rows import Block, Rows
-from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.gram import GramCenters, GramEngine, gram_matrix, has_distances
-from sketchmeans.engine.lloyd import Centers, LloydResult, lloyd
+from sketchmeans.engine.init import Seeding, Start, read_start
+from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.progressive import SWAP_WORK
-from sketchmeans.engine.seeding import Seeding
-from sketchmeans.engine.spaces import FeatureSpace, LandmarkSpace, SpanSpace
-from sketchmeans.engine.start import Start, read_start
+from sketchmeans.engine.space import FeatureSpace, LandmarkSpace, SpanSpace
+from sketchmeans.engine.store import KernelBlocks
 from sketchmeans.engine.swaps import improve, most_trials
+from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import FromDistances, Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.linalg import Array
@@ -212,7 +212,6 @@ class KernelKMeans(KernelClusterer):
                 centers,
                 max_iter=self.max_iter,
                 tol=self.tol,
-                weights=rows.weights,
                 on_pass=on_pass,
             )
         result = min(results, key=lambda result: result.cost)
@@ -268,7 +267,7 @@ class KernelKMeans(KernelClusterer):
             return engine.centers_at(start.indices[None])
         points = start.checked_points(rows, kernel)
         space = LandmarkSpace(kernel, points, rows.dtype, rows.workers)
-        values = BlockEngine(rows, space).all_coordinates()
+        values = KernelBlocks(rows, space).matrix()
         return engine.centers_near(values, kernel.diagonal(points))
 
     def _store_lengths(self, lengths: Array, kernel: Kernel, points: Block) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.data.rows import Block, Rows, float_type
-from sketchmeans.engine.lloyd import Centers
-from sketchmeans.engine.spaces import SpanSpace, landmark_space
+from sketchmeans.engine.space import SpanSpace, landmark_space
+from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import (
     Kernel,
     Precomputed,

@@ -26,8 +26,8 @@ from sketchmeans.data.input import validated, weighted_rows
 from sketchmeans.data.labels import check_labels_path, written_labels
 from sketchmeans.data.rows import HELD_BYTES, Block, Rows
 from sketchmeans.engine.audit import audited
-from sketchmeans.engine.blocks import BlockEngine, new_engine
-from sketchmeans.engine.lloyd import Centers, LloydResult
+from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
+from sketchmeans.engine.init import Seeding, Start, read_start
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.progressive import (
     Schedule,
@@ -38,15 +38,14 @@ from sketchmeans.engine.progressive import (
     sizes_for,
     swapped,
 )
-from sketchmeans.engine.seeding import Seeding
-from sketchmeans.engine.spaces import (
+from sketchmeans.engine.space import (
     LandmarkSpace,
     SpanSpace,
     given_matrix,
     landmark_space,
 )
-from sketchmeans.engine.start import Start, read_start
 from sketchmeans.engine.subsample import far_rows
+from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import (
@@ -390,9 +389,9 @@ class NystromKMeans(KernelClusterer):
         if len(results) > 1 and schedule.swaps:
             # There are no subsamples, as rows are few: those of a cluster are fetched.
             local = engine
-            if rows.engine is not None:
+            if find_adapter(rows) is not None:
                 here = rows.subset(np.arange(len(rows)), rows.weights)
-                local = BlockEngine(here, space)
+                local = local_engine(here, space)
             best, *_ = swapped(
                 local, results, kernel.distances_among, schedule, rng, progress, "all "
             )
@@ -400,7 +399,7 @@ class NystromKMeans(KernelClusterer):
                 best, *_ = final(engine, best.centers, schedule, progress)
             results = [best]
         result = results[0]
-        if given or rows.engine is not None or not kernel.positive_definite:
+        if given or find_adapter(rows) is not None or not kernel.positive_definite:
             return space, engine, result, True
         result = rescued(
             engine, result, kernel.distances_among, schedule, rng, progress
@@ -451,7 +450,7 @@ class NystromKMeans(KernelClusterer):
                 rank=self.rank,
                 inverse=getattr(self, "_inverse", None),
             )
-            engine = BlockEngine(rows, space)
+            engine = local_engine(rows, space)
             before = space.read_centers(
                 self.dual_coef_, self._squared_norms, getattr(self, "_means", None)
             )

@@ -12,8 +12,8 @@ from sklearn.callback import with_callbacks
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audited
-from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.lloyd import Centers, LloydResult, side_by_side
+from sketchmeans.engine.blocks import BlockEngine, local_engine
+from sketchmeans.engine.init import Seeding, as_seeding
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.progressive import (
     Schedule,
@@ -24,8 +24,8 @@ from sketchmeans.engine.progressive import (
     rescued,
     swapped,
 )
-from sketchmeans.engine.seeding import Seeding, as_seeding
-from sketchmeans.engine.spaces import InputSpace
+from sketchmeans.engine.space import InputSpace
+from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
@@ -180,7 +180,7 @@ class SketchedKMeans(Clusterer):
                 schedule = self._schedule(view, self._restarts(seeding))
                 sketch = view.held()
             found = self._search(sketch, seeding, schedule, cluster_rng, progress)
-            engine = BlockEngine(rows, space)
+            engine = local_engine(rows, space)
             with progress.step("original space"):
                 # What is best on the sketch need not be best in the original space.
                 plugged = _plugged_back(engine, found, self.n_clusters)
@@ -305,7 +305,7 @@ def _plugged_back(
 ) -> list[LloydResult]:
     """Return partitions of the sketch with their centroids in the original space."""
     labels = np.stack([result.labels for result in found], axis=1)
-    assignment, centers = engine.partitions(labels, k)
+    assignment, centers = engine.partition(labels, k)
     return [
         LloydResult(
             result.labels,

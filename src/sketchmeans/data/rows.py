@@ -139,8 +139,6 @@ class Rows:
     squared_offsets: Array | None = None
     #: What `weights` are to be multiplied by to be those that the user gave.
     weight_unit = 1.0
-    #: The engine of these rows, if no blocks of them can be had here.
-    engine: Any = None
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ from sketchmeans.diagnostics.spectral_bounds import (
     linear_moments,
     subsample_bounds,
 )
-from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.blocks import local_engine
 from sketchmeans.kernels import Kernel, Linear, is_given
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
@@ -208,7 +208,7 @@ def _kernel(model: Model, rows: Rows, rng: np.random.Generator) -> Kernel:
 
 def _cost(model: Model, rows: Rows) -> float:
     """Return the total cost of the model's centres."""
-    engine = BlockEngine(rows, fitted_space(model, rows))
+    engine = local_engine(rows, fitted_space(model, rows))
     return engine.total_cost(model._centers(engine.space))
 
 

@@ -12,9 +12,8 @@ from sketchmeans.cluster import NystromKMeans, SketchedKMeans
 from sketchmeans.data.input import validated
 from sketchmeans.data.rows import Block, Rows, as_rows, spans
 from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
-from sketchmeans.engine.assign import dense
-from sketchmeans.engine.spaces import LandmarkSpace, given_matrix
-from sketchmeans.kernels import is_given
+from sketchmeans.engine.space import LandmarkSpace, given_matrix
+from sketchmeans.kernels import is_given, toarray
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator, check_integer
@@ -146,7 +145,7 @@ def _features(
     """Return the features of the sample and of the landmarks, and squared norms."""
     if isinstance(model, SketchedKMeans):
         plain = model._space(rows)
-        features = plain.coordinates(block).astype(np.float64)
+        features = plain.kernel_block(block).astype(np.float64)
         return features, None, plain.row_norms(block, numbers).astype(np.float64)
     kernel, given = model.kernel_, is_given(model.kernel_)
     if isinstance(model, NystromKMeans):
@@ -164,11 +163,11 @@ def _features(
     )
     root = space.inverse.root()
     norms = np.asarray(space.row_norms(block, numbers), dtype=np.float64)
-    features = space.coordinates(block) @ root
+    features = space.kernel_block(block) @ root
     marks = None
     if isinstance(model, NystromKMeans):
         placed = rows.take(points.ravel()) if given else points
-        marks = space.coordinates(placed) @ root
+        marks = space.kernel_block(placed) @ root
     return features, marks, norms
 
 
@@ -185,7 +184,7 @@ def _principal_axes(
     for _ in range(_ITERATIONS):
         basis = np.linalg.qr(basis)[0]
         places = _along(basis, features, mean)
-        basis = dense(features.T @ places) - np.outer(mean, places.sum(axis=0))
+        basis = toarray(features.T @ places) - np.outer(mean, places.sum(axis=0))
     total = _squares(features) - len(places) * float(mean @ mean)
     left, values, _ = np.linalg.svd(places, full_matrices=False)
     axes, shares = np.zeros((d, 2)), np.zeros(2)
@@ -204,7 +203,7 @@ def _squares(features: Block) -> float:
 
 
 def _along(axes: Array, features: Block, mean: Array) -> Array:
-    return np.asarray(dense(features @ axes) - mean @ axes)
+    return np.asarray(toarray(features @ axes) - mean @ axes)
 
 
 def _mean_places(points: Array, labels: Array, k: int) -> Array:

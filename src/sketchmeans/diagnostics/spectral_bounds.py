@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from sketchmeans.data.rows import Block, Rows, block_height, spans
-from sketchmeans.engine.assign import Table
-from sketchmeans.engine.lloyd import Centers
-from sketchmeans.engine.spaces import given_matrix, landmark_matrix
+from sketchmeans.engine.assign import CenterMatrix
+from sketchmeans.engine.space import given_matrix, landmark_matrix
+from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import Kernel, Linear, is_given, squared_norms, toarray
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues, pseudo_inverse
 from sketchmeans.numerics.parallel import Workers
@@ -93,14 +93,14 @@ def kernel_moments(
 
     diagonal = kernel.row_diagonal(rows)
     costs = np.zeros(len(rows) if centers is not None else 0)
-    table = None if centers is None else Table(centers, rows.dtype, 1)
+    table = None if centers is None else CenterMatrix(centers, rows.dtype, 1)
 
     def coordinates(span: tuple[int, int]) -> Array:
         block = rows.block(*span)
         out = rows.workers.buffer("kernel", (block.shape[0], m), rows.dtype)
         b = columns(block, out)
         if table is not None:
-            scores = table.scores(b[:, : table.n_coordinates])
+            scores = table.scores(b[:, : table.n_columns])
             nearest = scores.min(axis=1).astype(np.float64)
             costs[slice(*span)] = np.maximum(nearest + diagonal[slice(*span)], 0.0)
         wide = rows.workers.buffer("wide kernel", (len(b), len(used)), np.float64)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sketchmeans.engine.identity import Stamp, changed_files
-from sketchmeans.engine.lloyd import Centers, LloydResult, LloydState, Memo
+from sketchmeans.engine.lloyd import LloydState, Memo
 from sketchmeans.engine.lloyd_arrays import (
     Arrays,
     Expected,
@@ -27,12 +27,13 @@ from sketchmeans.engine.lloyd_arrays import (
     unpacked_results,
     unpacked_state,
 )
+from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.numerics.array_file import read_arrays, write_arrays
 from sketchmeans.numerics.atomic_file import check_can_write
 from sketchmeans.numerics.parameters import warn_user
 
 #: Version of the file format, and of the stages of a fit: other stages, another number.
-_FORMAT = "4"
+_FORMAT = "5"
 
 Found = TypeVar("Found")
 

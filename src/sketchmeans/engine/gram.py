@@ -8,8 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchmeans.data.rows import Block, Rows, block_height, spans
-from sketchmeans.engine.lloyd import Assignment, LloydResult, nearest_members
-from sketchmeans.engine.swaps import TwoNearest
+from sketchmeans.engine.refill import choose_refills
+from sketchmeans.engine.types import (
+    LloydResult,
+    PassResult,
+    TwoNearest,
+    have_changed,
+)
 from sketchmeans.kernels import FromDistances, Kernel
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parallel import Workers
@@ -119,6 +124,13 @@ class GramEngine:
         self.diagonal = K.diagonal().astype(np.float64)
         self.workers = workers
         self._spans = spans(len(K), block_height(0, min(len(K), 2**14)))
+        self._noise = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(K.dtype).eps)
+
+    def state(self) -> dict[str, Array]:
+        return {}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Do nothing: passes depend on their centres alone."""
 
     def centers_at(self, indices: Array) -> GramCenters:
         """Return centres at these rows, of shape (restarts, k)."""
@@ -148,8 +160,8 @@ class GramEngine:
         counts = np.bincount(labels, self.weights, minlength=self.k)[None]
         if counts.all():
             return centers
-        given = Assignment(labels[:, None], np.zeros(1), np.empty((1, 0, 0)), counts)
-        return self.update(given, centers)
+        given = labels[:, None], np.zeros(1), np.empty((1, 0, 0)), counts, counts[:, 0]
+        return self.update(PassResult(*given), centers)
 
     def separated(self, labels: Array) -> LloydResult:
         """Return the partition in which each distinct row is a cluster of its own.
@@ -179,8 +191,7 @@ class GramEngine:
         """Return the squared distances from all rows to these rows, for seeding."""
         scale = self.diagonal[:, None] + self.diagonal[indices]
         distances = scale - 2.0 * self.K[indices].T
-        noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(self.K.dtype).eps
-        distances[distances <= noise * np.abs(scale)] = 0.0
+        distances[distances <= self._noise * np.abs(scale)] = 0.0
         return distances
 
     def distances(self, centers: GramCenters) -> Array:
@@ -191,27 +202,31 @@ class GramEngine:
         distances += self.diagonal[:, None, None]
         return distances
 
-    def assign(self, centers: GramCenters) -> Assignment:
-        """Return every row's nearest centre."""
+    def assign(self, centers: GramCenters, before: Array | None = None) -> PassResult:
+        """Return every row's nearest centre; `before` are the labels so far, if any."""
         distances = self.distances(centers)
         labels = distances.argmin(axis=2)
         closest = np.take_along_axis(distances, labels[:, :, None], axis=2)[:, :, 0]
         counts = np.stack(
             [np.bincount(column, self.weights, minlength=self.k) for column in labels.T]
         )
-        return Assignment(
+        return PassResult(
             labels.astype(np.int32),
             self.weights @ closest / self.total_weight,
             np.empty((*counts.shape, 0)),
             counts,
+            have_changed(before, labels, self.weights),
         )
 
     def exemplars(self, centers: GramCenters, labels: Array) -> Array:
-        """Return each cluster's row that is nearest to its centre."""
-        rows = np.arange(len(labels))
-        return nearest_members(
-            self.distances(centers)[:, 0], rows, labels, self.weights
-        )
+        """Return each cluster's row of weight that is nearest to its centre.
+
+        For an empty cluster it is the nearest of all rows.
+        """
+        member = (labels[:, None] == np.arange(self.k)) & (self.weights > 0.0)[:, None]
+        member |= ~member.any(axis=0)
+        distances = self.distances(centers)[:, 0]
+        return np.asarray(np.where(member, distances, np.inf).argmin(axis=0))
 
     def two_nearest(self, centers: GramCenters) -> TwoNearest:
         """Return the two nearest centres of every row, for one restart."""
@@ -235,36 +250,23 @@ class GramEngine:
         many.labels[...] = -1
         return many
 
-    def update(self, assignment: Assignment, centers: GramCenters) -> GramCenters:
-        """Return the centroids; an empty cluster takes over one of the costliest rows.
+    def update(self, result: PassResult, centers: GramCenters) -> GramCenters:
+        """Return the centroids; an empty cluster takes over one of the farthest rows.
 
         A cluster that cannot be refilled keeps its centre.
         """
-        labels = assignment.labels.copy()
-        for restart in np.flatnonzero((assignment.counts == 0.0).any(axis=1)).tolist():
-            self._refill(
-                labels[:, restart], assignment.counts[restart], centers, restart
-            )
-        return self._moved(centers, labels)
-
-    def _refill(
-        self, labels: Array, counts: Array, centers: GramCenters, restart: int
-    ) -> None:
-        """Move the costliest rows into empty clusters, in place."""
-        empty = list(np.flatnonzero(counts == 0.0))
+        labels = result.labels.copy()
         rows = np.arange(len(labels))
-        own = self.distances(centers.select([restart]))[rows, 0, labels]
-        left = counts.copy()
-        # Rows that are equal to all others of their cluster are at no distance.
-        means = centers.sums[rows, restart, labels] / centers.counts[restart, labels]
-        noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(self.K.dtype).eps
-        zero = noise * (np.abs(self.diagonal) + np.abs(means))
-        for i in np.argsort(-self.weights * own, kind="stable"):
-            if not empty or own[i] <= zero[i]:
-                break
-            if self.weights[i] > 0.0 and left[labels[i]] > self.weights[i]:
-                left[labels[i]] -= self.weights[i]
-                labels[i] = empty.pop(0)
+        for restart in np.flatnonzero((result.counts == 0.0).any(axis=1)).tolist():
+            own = labels[:, restart]
+            distances = self.distances(centers.select([restart]))[rows, 0, own]
+            # Rows that are equal to all others of their cluster are at no distance.
+            means = centers.sums[rows, restart, own] / centers.counts[restart, own]
+            noise = self._noise * (np.abs(self.diagonal) + np.abs(means))
+            counts = result.counts[restart]
+            moves = choose_refills(own, distances, noise, self.weights, counts)
+            labels[list(moves), restart] = list(moves.values())
+        return self._moved(centers, labels)
 
     def _moved(self, centers: GramCenters, labels: Array) -> GramCenters:
         """Return the centroids of new partitions, from those of the old ones."""
@@ -316,10 +318,10 @@ class GramEngine:
             return
         step = np.zeros((len(changed), self.k), dtype=self.K.dtype)
         rows = np.arange(len(changed))
-        mass = self.weights[changed].astype(self.K.dtype)
-        step[rows, new] += mass
+        weights = self.weights[changed].astype(self.K.dtype)
+        step[rows, new] += weights
         was = old >= 0
-        step[rows[was], old[was]] -= mass[was]
+        step[rows[was], old[was]] -= weights[was]
         step[:, ~full] = 0.0  # a cluster left empty keeps its centre
 
         everything = len(changed) == len(self.K)

@@ -9,14 +9,15 @@ from functools import partial
 import numpy as np
 
 from sketchmeans.data.rows import Block, Rows, block_height
-from sketchmeans.engine.blocks import BlockEngine, new_engine
-from sketchmeans.engine.coordinates import cheap_to_repeat
-from sketchmeans.engine.lloyd import Centers, LloydResult, Recorder, lloyd, side_by_side
+from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
+from sketchmeans.engine.init import Distances, Seeding
+from sketchmeans.engine.lloyd import Recorder, lloyd
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.seeding import Distances, Seeding
-from sketchmeans.engine.spaces import Space
+from sketchmeans.engine.space import Space
+from sketchmeans.engine.store import cheap_to_repeat
 from sketchmeans.engine.subsample import nested_subsample
 from sketchmeans.engine.swaps import improve, most_trials
+from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import Kernel
 from sketchmeans.numerics.linalg import Array
 
@@ -120,7 +121,7 @@ def heats(
     (swap_rng,) = rng.spawn(1)
     sizes = sizes_for(rows, space, n_clusters) if schedule.progressive else []
     engine = new_engine(rows, space, schedule.budget)
-    with engine.stored_ahead(beside=sizes[-1] if sizes else 0):
+    with engine.backend.prefetch(beside=sizes[-1] if sizes else 0):
         nested = nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
         sizes = [min(size, len(nested)) for size in sizes]
         first = nested.leading(sizes[0]) if sizes else rows
@@ -130,7 +131,7 @@ def heats(
         if not sizes:
             return engine, engine.centers_at(seeds)
         rough = space.rough(n_clusters)
-        sample = BlockEngine(nested, rough or space, schedule.budget, many_passes=True)
+        sample = local_engine(nested, rough or space, schedule.budget, many_passes=True)
         centers = sample.centers_at(seeds)
         if schedule.n_init > 1:
             centers = heat(sample.leading(sizes[0]), centers, schedule, progress)
@@ -152,7 +153,7 @@ def heats(
         if rough is not None:
             centers = engine.centers_of_means(rough.lifted(centers))
             if not cheap_to_repeat(rows, space):
-                sample = BlockEngine(nested, space, schedule.budget, many_passes=True)
+                sample = local_engine(nested, space, schedule.budget, many_passes=True)
                 results = race(sample.leading(sizes[-1]), centers, schedule, progress)
                 centers = _best_centers(results, schedule.n_final)
         return engine, centers
@@ -191,7 +192,7 @@ def swapped(
     """
     best, *others = sorted(results, key=lambda result: result.cost)
     rows = engine.rows
-    work = len(rows) * engine.space.n_coordinates * len(best.counts)
+    work = len(rows) * engine.space.n_columns * len(best.counts)
     spent = sum(result.n_iter for result in results)
     most, trials = max(spent, int(SWAP_WORK / work)), most_trials(len(best.counts))
     with progress.stage(f"{name}{len(rows):,} rows, swaps", trials) as on_trial:
@@ -275,7 +276,6 @@ def race(
             centers,
             max_iter=max_iter,
             tol=schedule.tol,
-            weights=engine.rows.weights,
             on_pass=on_pass,
         )
         if schedule.recorder is None:

@@ -8,12 +8,11 @@ missed least (Lattanzi & Sohler; L21 §3.2, there for seeds, here for means).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 
-from sketchmeans.engine.lloyd import Engine, LloydResult, OnPass, lloyd
+from sketchmeans.engine.lloyd import OnPass, lloyd
+from sketchmeans.engine.types import Engine, LloydResult, TwoNearest
 from sketchmeans.numerics.linalg import Array
 
 #: Rows that are drawn for a trial, and swaps that are tried side by side.
@@ -25,29 +24,8 @@ _PATIENCE, _CLUSTERS, _GAIN = 4, 4, 1e-4
 _PASSES, _HOPE = 5, 1.01
 
 
-@dataclass(frozen=True)
-class TwoNearest:
-    """Every row's nearest centre, and squared distances to the two nearest."""
-
-    labels: Array
-    first: Array
-    second: Array
-
-
-class SwapEngine(Engine, Protocol):
-    """An engine that can put centres at rows."""
-
-    def two_nearest(self, centers: Any) -> TwoNearest:
-        """Return the two nearest centres of every row, for one restart."""
-        ...
-
-    def replace_centers(self, centers: Any, removed: Array, rows: Array) -> Any:
-        """Return a restart for each row that takes the place of a centre."""
-        ...
-
-
 def improve(
-    engine: SwapEngine,
+    engine: Engine,
     result: LloydResult,
     distances_to: Callable[[Array], Array],
     weights: Array | None,
@@ -63,7 +41,7 @@ def improve(
 
     Parameters
     ----------
-    engine : SwapEngine
+    engine : Engine
     result : LloydResult
         One restart, at the end of Lloyd's algorithm.
     distances_to : callable
@@ -99,13 +77,11 @@ def improve(
                 break
         centers = engine.replace_centers(result.centers, removed, rows)
         passes = min(_PASSES, max_iter)
-        found = lloyd(engine, centers, max_iter=passes, tol=tol, weights=weights)
+        found = lloyd(engine, centers, max_iter=passes, tol=tol)
         best = min(found, key=lambda one: one.cost)
         max_passes -= 1 + sum(one.n_iter for one in found)
         if not best.converged and best.cost < _HOPE * result.cost:
-            (best,) = lloyd(
-                engine, best.centers, max_iter=max_iter, tol=tol, weights=weights
-            )
+            (best,) = lloyd(engine, best.centers, max_iter=max_iter, tol=tol)
             max_passes -= best.n_iter
         if best.cost < (1.0 - _GAIN) * result.cost:
             lower = [cost for cost in best.cost_path if cost < result.cost]

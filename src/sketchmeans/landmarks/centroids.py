@@ -7,10 +7,10 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from sketchmeans.data.rows import Rows
+from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.progressive import Schedule, final, heats
-from sketchmeans.engine.seeding import KMeansPlusPlus
-from sketchmeans.engine.spaces import InputSpace
+from sketchmeans.engine.space import InputSpace
 from sketchmeans.kernels import Kernel, Precomputed, squared_distances_among
 from sketchmeans.landmarks.base import Landmarks, warn_if_fewer
 from sketchmeans.landmarks.draws import centroid_landmarks

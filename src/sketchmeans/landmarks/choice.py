@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import checked_table, weighted_rows
 from sketchmeans.data.rows import Rows
 from sketchmeans.kernels import Kernel, Precomputed, as_kernel, warn_if_indefinite
@@ -108,7 +109,7 @@ def chosen_landmarks(
 
 def _check_reach(selector: LandmarkSelector, rows: Rows) -> None:
     """Raise where a selector of ours would fetch all rows from a cluster."""
-    if rows.engine is None or type(selector) not in SELECTORS.values():
+    if find_adapter(rows) is None or type(selector) not in SELECTORS.values():
         return
     refines = isinstance(selector, KernelKMeansPlusPlus) and selector.refine
     if refines or type(selector) not in _ON_CLUSTERS:

@@ -8,10 +8,13 @@ from math import ceil, sqrt
 import numpy as np
 
 from sketchmeans.data.rows import Rows
+from sketchmeans.engine.backend import LocalBackend
 from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.lloyd import Centers, lloyd
-from sketchmeans.engine.seeding import KMeansPlusPlus
-from sketchmeans.engine.spaces import LandmarkSpace, given_matrix, landmark_matrix
+from sketchmeans.engine.init import KMeansPlusPlus
+from sketchmeans.engine.lloyd import lloyd
+from sketchmeans.engine.space import LandmarkSpace, given_matrix, landmark_matrix
+from sketchmeans.engine.store import KernelBlocks
+from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.numerics.linalg import Array, ridged_inverse
@@ -98,11 +101,8 @@ def grown(
     for size in ladder:
         _check_memory(rows, share, size, budget)
         space = _space(rows, kernel, numbers[:size], diagonal)
-        larger = _Span(
-            BlockEngine(sample.rows, space, _STORE, many_passes=True),
-            diagonal,
-            n_clusters,
-        )
+        blocks = KernelBlocks(sample.rows, space, _STORE, many_passes=True)
+        larger = _Span(blocks, diagonal, n_clusters)
         if smaller is None:
             labels, gain = larger.partition(larger.seeds(rng)), np.nan
         else:
@@ -180,13 +180,14 @@ def _space(
 class _Span:
     """The span of some landmarks, and what it shows of a sample."""
 
-    def __init__(self, engine: BlockEngine, diagonal: Array, n_clusters: int) -> None:
-        self.engine = engine
+    def __init__(self, blocks: KernelBlocks, diagonal: Array, n_clusters: int) -> None:
+        self._blocks = blocks
+        self.engine = BlockEngine(LocalBackend(blocks))
         self._diagonal = diagonal
         self._k = n_clusters
         some = np.arange(min(_RESIDUAL_ROWS, len(diagonal)))
-        B = engine.coordinates_of(some)
-        lengths = np.einsum("ij,ji->i", B, engine.space.coefficients(B))
+        B = self.engine.kernel_values(some)
+        lengths = np.einsum("ij,ji->i", B, blocks.space.coefficients(B))
         self._inside = float(np.minimum(lengths, diagonal[some]).mean())
         #: The residual trace, as a mean over the sample.
         self.residual = max(float(diagonal[some].mean()) - self._inside, 0.0)
@@ -194,7 +195,7 @@ class _Span:
     def seeds(self, rng: np.random.Generator) -> Centers:
         """Return centres at rows of the sample, by k-means++ in the span."""
         engine, diagonal = self.engine, self._diagonal
-        B = engine.all_coordinates()
+        B = self._blocks.matrix()
 
         def distances_to(indices: Array) -> Array:
             inner = B @ engine.space.coefficients(B[indices])

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sketchmeans.data.rows import Block, Rows, block_height
-from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.spaces import InputSpace
+from sketchmeans.engine.blocks import local_engine
+from sketchmeans.engine.space import InputSpace
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.landmarks.base import Landmarks, row_weights
 from sketchmeans.landmarks.draws import (
@@ -227,7 +227,7 @@ def refined(
     """
     rows = space.rows
     inputs = InputSpace.of(rows, len(landmarks))
-    engine = BlockEngine(rows, inputs)
+    engine = local_engine(rows, inputs)
     assert landmarks.indices is not None
     centers = engine.centers_at(landmarks.indices[None])
     for _ in range(max_iter):

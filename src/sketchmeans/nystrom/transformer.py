@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.input import check_weights, validated, weighted_rows
 from sketchmeans.data.rows import Block, Rows, as_rows, spans
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.kernels import Kernel, Precomputed, as_kernel
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import Landmarks, check_given_matrix, chosen_landmarks
@@ -390,7 +390,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
 
     def _check_memory(self, rows: Rows, space: LandmarkSpace) -> None:
-        m, d, size = space.n_coordinates, rows.n_features, rows.dtype.itemsize
+        m, d, size = space.n_columns, rows.n_features, rows.dtype.itemsize
         algebra = 4 * m * m * 8  # k(Z, Z), its copy in the solver, eigenvectors, root
         need = algebra + rows.workers.n_jobs * space.height * 2 * (m + d) * size
         budget = memory_budget(self.max_memory)
@@ -418,9 +418,9 @@ class _FeatureRows:
         return self._map(self.rows.take(indices))
 
     def _map(self, block: Block) -> Array:
-        shape = (block.shape[0], self.space.n_coordinates)
+        shape = (block.shape[0], self.space.n_columns)
         out = self.rows.workers.buffer("coordinates", shape, self.dtype)
-        return np.asarray(self.space.coordinates(block, out) @ self._root)
+        return np.asarray(self.space.kernel_block(block, out) @ self._root)
 
     def spans(self) -> list[tuple[int, int]]:
         """Return the blocks that fit the space."""

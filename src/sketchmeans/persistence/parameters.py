@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
-from sketchmeans.engine.seeding import KMeansPlusPlus, LocalSearch, RandomSeeding
+from sketchmeans.engine.init import KMeansPlusPlus, LocalSearch, RandomSeeding
 from sketchmeans.kernels import KERNELS, Pairwise
 from sketchmeans.landmarks import SELECTORS
 from sketchmeans.persistence.kinds import (

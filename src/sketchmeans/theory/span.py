@@ -21,7 +21,7 @@ import numpy as np
 from scipy import stats
 
 from sketchmeans.data.rows import Rows, block_height, spans
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import successive_draws
 from sketchmeans.landmarks.dictionary import WeightedKernel

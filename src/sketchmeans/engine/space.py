@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.linalg import svd
 
 from sketchmeans.data.rows import Block, Rows, block_height, spans
-from sketchmeans.engine.lloyd import Centers
+from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import Kernel, squared_norms, toarray
 from sketchmeans.numerics.linalg import (
     Array,
@@ -48,7 +48,7 @@ class Space(Protocol):
     """What Lloyd's algorithm knows of the space in which it works."""
 
     dtype: np.dtype[Any]
-    n_coordinates: int
+    n_columns: int
     height: int
     constant_norm: float | None
     #: Whether coordinates are worth storing.
@@ -56,7 +56,7 @@ class Space(Protocol):
     #: Whether coordinates and coefficients are points of one Euclidean space.
     is_euclidean: bool
 
-    def coordinates(self, block: Block, out: Array | None = None) -> Array:
+    def kernel_block(self, block: Block, out: Array | None = None) -> Array:
         """Return ``b_x`` for every row of a block."""
         ...
 
@@ -112,8 +112,8 @@ class LandmarkSpace:
         self.kernel = kernel
         self.landmarks = landmarks
         self.dtype = dtype
-        self.n_coordinates = landmarks.shape[0]
-        self.height = block_height(landmarks.shape[1], self.n_coordinates)
+        self.n_columns = landmarks.shape[0]
+        self.height = block_height(landmarks.shape[1], self.n_columns)
         self.constant_norm = kernel.constant_diagonal
         self._columns = kernel.against(landmarks, dtype, workers)
         self._workers = workers
@@ -134,7 +134,7 @@ class LandmarkSpace:
         """``M``, the truncated inverse of ``k(Z, Z)``."""
         return pseudo_inverse(self.gram, dtype=self.dtype, rank=self._rank)
 
-    def coordinates(self, block: Block, out: Array | None = None) -> Array:
+    def kernel_block(self, block: Block, out: Array | None = None) -> Array:
         return self._columns(block, out)
 
     def row_norms(self, block: Block, numbers: Array) -> Array:
@@ -144,7 +144,7 @@ class LandmarkSpace:
 
     def coefficients(self, means: Array) -> Array:
         sides = np.asarray(means, dtype=np.float64).T
-        if self.n_coordinates < _MANY_LANDMARKS:
+        if self.n_columns < _MANY_LANDMARKS:
             return self.inverse.solve(sides)
         width = max(_LEAST_SIDES, -(-len(means) // _PARTS))
         parts = [sides[:, slice(*span)] for span in spans(len(means), width)]
@@ -177,7 +177,7 @@ class LandmarkSpace:
 
     def rough(self, k: int) -> RoughSpace | None:
         least = max(_ROUGH_LANDMARKS, _ROUGH_LANDMARKS_PER_CLUSTER * k, self._rank or 0)
-        step = self.n_coordinates // least
+        step = self.n_columns // least
         return RoughSpace(self, step) if step > 1 else None
 
 
@@ -241,7 +241,7 @@ class InputSpace:
         features: Callable[[Block], Block | None] | None = None,
     ) -> None:
         self.dtype = dtype
-        self.n_coordinates = n_features
+        self.n_columns = n_features
         self.height = block_height(n_features, k)
         self.shift = shift
         self._features = features
@@ -253,7 +253,7 @@ class InputSpace:
         shift = origin(rows) if shift is None else shift
         return cls(rows.n_features, dtype, k, shift)
 
-    def coordinates(self, block: Block, out: Array | None = None) -> Block:
+    def kernel_block(self, block: Block, out: Array | None = None) -> Block:
         if self._features is not None:
             block = self._features(block)
         if self.shift.any():
@@ -271,7 +271,7 @@ class InputSpace:
         return out
 
     def row_norms(self, block: Block, numbers: Array) -> Array:
-        return squared_norms(self.coordinates(block))
+        return squared_norms(self.kernel_block(block))
 
     def coefficients(self, means: Array) -> Array:
         return np.asarray(means, dtype=np.float64).T
@@ -331,7 +331,7 @@ class FeatureSpace:
         )
         self._features = features - self._points.shift
         self._most = rank
-        self.n_coordinates = features.shape[1]
+        self.n_columns = features.shape[1]
         self.height = self._points.height
 
     @cached_property
@@ -350,15 +350,15 @@ class FeatureSpace:
         """Where the span goes through, seen from the origin."""
         if self._is_far:
             return self._features.mean(axis=0)
-        return np.zeros(self.n_coordinates)
+        return np.zeros(self.n_columns)
 
     @property
     def rank(self) -> int:
         """Dimension of the span."""
-        return min(len(self._svd[1]) + self._is_far, self.n_coordinates)
+        return min(len(self._svd[1]) + self._is_far, self.n_columns)
 
-    def coordinates(self, block: Block, out: Array | None = None) -> Block:
-        return self._points.coordinates(block, out)
+    def kernel_block(self, block: Block, out: Array | None = None) -> Block:
+        return self._points.kernel_block(block, out)
 
     def row_norms(self, block: Block, numbers: Array) -> Array:
         return self._points.row_norms(block, numbers)
@@ -366,7 +366,7 @@ class FeatureSpace:
     def coefficients(self, means: Array) -> Array:
         columns = self._points.coefficients(means)
         V = self._svd[2]
-        if len(V) == self.n_coordinates:
+        if len(V) == self.n_columns:
             return columns
         return np.asarray(V.T @ (V @ columns))
 

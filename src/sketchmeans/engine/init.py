@@ -1,4 +1,4 @@
-"""Where to start: row numbers of the first centres, for several restarts at once.
+"""Where to start: seedings for several restarts at once, and starts that users give.
 
 Each seeding sees the rows only through ``distances_to(indices)``, the exact squared
 distances (n × q) in feature space from every row to the rows of these numbers, so the
@@ -9,11 +9,15 @@ step is one pass over the rows for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from sketchmeans.data.rows import Block, Rows, check_finite
+from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer, is_auto
 
@@ -232,3 +236,94 @@ def as_seeding(init: Any, others: str = "") -> Seeding:
         f"init={init!r} should be one of {sorted(SEEDINGS)}, or a seeding object"
         f"{others}."
     )
+
+
+# --- given starts ---------------------------------------------------------------------
+
+_GIVEN_STARTS = (
+    ", or an array: points (k, d), row numbers (k,) or an initial partition (n,)"
+)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Exactly one of three: k points, k row numbers or n labels."""
+
+    points: Block | None = None
+    indices: Array | None = None
+    labels: Array | None = None
+
+    def checked_labels(self, rows: Rows, k: int) -> Array:
+        """Return the partition, if every cluster of it has weight."""
+        labels = np.asarray(self.labels)
+        counts = np.bincount(labels, rows.weights, minlength=k)
+        if not counts.all():
+            raise ValueError(
+                f"init gives cluster {int(np.flatnonzero(counts == 0.0)[0])} only rows "
+                "with sample_weight 0; every cluster should have a row."
+            )
+        return labels
+
+    def checked_points(self, rows: Rows, kernel: Kernel) -> Block:
+        """Return the points, if they fit the rows."""
+        if isinstance(kernel, Precomputed):
+            raise ValueError(
+                "init should be row numbers or a partition with kernel='precomputed': "
+                "there is no input space for points."
+            )
+        points = self.points
+        assert points is not None
+        if points.shape[1] != rows.n_features:
+            raise ValueError(
+                f"init.shape={points.shape} should have {rows.n_features} columns, "
+                "as X has."
+            )
+        check_finite(points, name="init")
+        return points
+
+
+def read_start(init: Any, n_samples: int, n_clusters: int) -> Start | Seeding:
+    """Return what `init` stands for: a seeding, or a given start.
+
+    A one-dimensional array of k integers is row numbers, one of n integers is a
+    partition; row numbers if k = n.
+    """
+    if isinstance(init, str) or hasattr(init, "seed"):
+        return as_seeding(init, _GIVEN_STARTS)
+    if not sparse.issparse(init):
+        init = np.asarray(init, order="C")
+    if init.ndim == 2 and init.shape[0] == n_clusters and init.dtype.kind in "fiub":
+        return Start(points=sparse.csr_array(init) if sparse.issparse(init) else init)
+    if init.ndim == 1 and init.dtype.kind in "iu":
+        if len(init) == n_clusters:
+            return Start(indices=_checked_indices(init, n_samples))
+        if len(init) == n_samples:
+            return Start(labels=_checked_partition(init, n_clusters))
+    if init.ndim == 0:
+        as_seeding(
+            init.item(), _GIVEN_STARTS
+        )  # not an array: say which words there are
+    raise ValueError(
+        f"init of shape {init.shape} and type {init.dtype} should be points of shape "
+        f"({n_clusters}, n_features), {n_clusters} row numbers, or a partition of "
+        f"{n_samples} integers."
+    )
+
+
+def _checked_indices(indices: Array, n_samples: int) -> Array:
+    if indices.min() < 0 or indices.max() >= n_samples:
+        raise ValueError(
+            f"init holds row numbers from {indices.min()} to {indices.max()}; they "
+            f"should lie in 0..{n_samples - 1}."
+        )
+    return indices.astype(np.intp)
+
+
+def _checked_partition(labels: Array, n_clusters: int) -> Array:
+    found = np.unique(labels)
+    if not np.array_equal(found, np.arange(n_clusters)):
+        raise ValueError(
+            f"init is a partition with the labels {found[:10].tolist()}; it should "
+            f"use every label in 0..{n_clusters - 1}."
+        )
+    return labels.astype(np.int32)
