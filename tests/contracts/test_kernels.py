@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.data.rows import as_rows
-from sketchmeans.engine.gram import gram_matrix
-from sketchmeans.engine.space import landmark_matrix
+from sketchmeans.engine.gram import gram_matrix, landmark_matrix
 from sketchmeans.kernels import KERNELS, Kernel, as_kernel, warn_if_indefinite
 from sketchmeans.numerics.parallel import Workers
 from tests import oracles

@@ -20,7 +20,7 @@ from sketchmeans.diagnostics.spectral_bounds import (
     kernel_moments,
     tails,
 )
-from sketchmeans.engine.space import landmark_matrix
+from sketchmeans.engine.gram import landmark_matrix
 from sketchmeans.kernels import as_kernel
 from sketchmeans.numerics.linalg import pseudo_inverse
 from sketchmeans.numerics.parallel import Workers

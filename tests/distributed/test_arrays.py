@@ -332,11 +332,11 @@ def _partition(block_info=None, *, client_pid, base):
 
 
 def test_rows_beyond_the_memory_of_the_client(client):
-    n, d = 1_638_400, 64
+    n, d = 819_200, 64
     base = np.random.default_rng(0).normal(size=(5003, d)).astype(np.float32)
     rows = da.map_blocks(
         _partition,
-        chunks=((102_400,) * 16, (d,)),
+        chunks=((102_400,) * 8, (d,)),
         dtype=np.float32,
         meta=np.empty((0, 0), dtype=np.float32),
         client_pid=os.getpid(),

@@ -16,6 +16,7 @@ from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.types import Centers
 from sketchmeans.numerics.parallel import Workers
 from tests import oracles
+from tests.pairs import every_pair
 
 both_estimators = pytest.mark.parametrize("estimator", [KernelKMeans, NystromKMeans])
 both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -85,9 +86,8 @@ def some_weights(n, kind, seed=0):
     }[kind]
 
 
-every_weight = pytest.mark.parametrize(
-    "weights", ["none", "integers with zeros", "fractions"]
-)
+WEIGHTS = ["none", "integers with zeros", "fractions"]
+every_weight = pytest.mark.parametrize("weights", WEIGHTS)
 
 
 def roundings(dtype):
@@ -123,11 +123,13 @@ def means_of(X, labels, k, mass):
 # --- one block ------------------------------------------------------------------------
 
 
-@both_types
-@every_weight
-@pytest.mark.parametrize("restarts", [1, 3])
-@pytest.mark.parametrize("k", [1, 2, 8, 11])
-@pytest.mark.parametrize("constant", [False, True])
+@every_pair(
+    dtype=[np.float32, np.float64],
+    weights=WEIGHTS,
+    restarts=[1, 3],
+    k=[1, 2, 8, 11],
+    constant=[False, True],
+)
 def test_a_block_is_assigned_as_by_loops(dtype, weights, restarts, k, constant):
     X = data(13, 4, seed=1, dtype=dtype)
     if constant:  # rows on a sphere have one norm
@@ -157,10 +159,9 @@ def test_a_block_is_assigned_as_by_loops(dtype, weights, restarts, k, constant):
 # --- one pass -------------------------------------------------------------------------
 
 
-@both_types
-@every_weight
-@pytest.mark.parametrize("restarts", [1, 3])
-@pytest.mark.parametrize("n", [1, 8, 61])
+@every_pair(
+    dtype=[np.float32, np.float64], weights=WEIGHTS, restarts=[1, 3], n=[1, 8, 61]
+)
 def test_a_pass_over_blocks_equals_loops(dtype, weights, restarts, n, workers):
     X, k = data(n, seed=3, dtype=dtype), 5
     points = data(restarts * k, seed=4).reshape(restarts, k, 3)
@@ -265,10 +266,12 @@ def test_centers_of_a_partition_are_its_means(weights, workers):
     np.testing.assert_allclose(gram.squared_norms[0], (means**2).sum(axis=1))
 
 
-@both_types
-@every_weight
-@pytest.mark.parametrize("restarts", [1, 3])
-@pytest.mark.parametrize("kind", ["blocks", "gram"])
+@every_pair(
+    dtype=[np.float32, np.float64],
+    weights=WEIGHTS,
+    restarts=[1, 3],
+    kind=["blocks", "gram"],
+)
 def test_an_update_moves_centers_to_the_means(dtype, weights, restarts, kind, workers):
     # Pass after pass: Gram sums are corrected by the rows that moved, not anew.
     X, k = data(80, seed=13, dtype=dtype), 4
@@ -300,11 +303,11 @@ def test_an_update_moves_centers_to_the_means(dtype, weights, restarts, kind, wo
                 np.testing.assert_allclose(sums, X @ means.T, **near)
 
 
-def test_centers_near_points_are_the_means_of_the_rows_around_them(workers):
+def test_gram_centers_of_a_partition_are_the_means_of_its_rows(workers):
     X, points = data(50, seed=15), data(3, seed=16)
     engine = gram_engine(X, 3, workers)
-    centers = engine.centers_near(X @ points.T, (points**2).sum(axis=1))
     labels, *_ = naive_pass(X, points, None)
+    centers = engine.centers_of(labels.astype(np.int32))
     expected = oracles.of_partition(labels, 3)
     np.testing.assert_allclose(centers.coefficients[:, 0], expected, atol=1e-15)
 
@@ -377,7 +380,7 @@ def test_a_refill_leaves_no_other_cluster_empty(kind, workers):
     engine = engine_of(kind, X, 3, workers)
     points = np.array([[0.2], [90.0], [-500.0]])
     if kind == "gram":  # assigns to the points, refills and moves
-        moved = engine.centers_near(X @ points.T, (points**2).sum(axis=1))
+        moved = engine.centers_of(np.array([0, 0, 1], dtype=np.int32))
     else:
         centers = engine.centers_of_means(points[None])
         assignment = engine.assign(centers)
@@ -571,9 +574,7 @@ def test_restarts_side_by_side_are_those_run_alone(kind, weights, workers):
         assert result.converged
 
 
-@both_engines
-@every_weight
-@pytest.mark.parametrize("seed", range(4))
+@every_pair(kind=["blocks", "gram"], weights=WEIGHTS, seed=range(4))
 def test_the_loop_equals_naive_lloyd(kind, weights, seed, workers):
     X, k = data(70, seed=seed + 21), 4
     weights = some_weights(70, weights, seed)
@@ -639,10 +640,12 @@ KERNELS = {
 }
 
 
-@both_estimators
-@both_types
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("weighted", [False, True])
+@every_pair(
+    estimator=[KernelKMeans, NystromKMeans],
+    dtype=[np.float32, np.float64],
+    kernel=KERNELS,
+    weighted=[False, True],
+)
 def test_the_cost_never_rises(estimator, dtype, kernel, weighted):
     rounding = 1e-11 if dtype is np.float64 else 2e-5
     for seed in range(5):
@@ -685,10 +688,12 @@ def test_labels_of_the_last_pass_are_those_of_prediction(dtype, gamma, offset):
 # --- exemplars ------------------------------------------------------------------------
 
 
-@both_estimators
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_init", [1, 6])
-@pytest.mark.parametrize("k", [2, 8, 20])
+@every_pair(
+    estimator=[KernelKMeans, NystromKMeans],
+    weighted=[False, True],
+    n_init=[1, 6],
+    k=[2, 8, 20],
+)
 def test_exemplars_are_the_nearest_rows_of_their_clusters(
     estimator, weighted, n_init, k
 ):

@@ -11,13 +11,18 @@ from sklearn.datasets import make_blobs
 
 from sketchmeans import NystromKMeans, open_rows
 from sketchmeans.data.rows import Rows, SourceRows, by_block
+from sketchmeans.engine import progressive
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.bounds import CenterShifts, Reassign
 from sketchmeans.engine.passes import FullPass, LoosenBounds, PartialPass
-from sketchmeans.engine.space import InputSpace, LandmarkSpace
+from sketchmeans.engine.space import (
+    InputSpace,
+    LandmarkSpace,
+    coarse_space,
+    lift_means,
+)
 from sketchmeans.engine.store import KernelBlocks, cheap_to_repeat
 from sketchmeans.kernels import as_kernel
-from sketchmeans.numerics import parallel
 from sketchmeans.numerics.parallel import Workers
 
 
@@ -52,21 +57,21 @@ def _rows():
     ],
 )
 def test_a_rough_space_has_landmarks_enough(X, workers, m, k, rank, size):
-    rough = _space(X, workers, m, rank=rank).rough(k)
+    rough = coarse_space(_space(X, workers, m, rank=rank), k)
     assert (None if rough is None else rough.n_columns) == size
 
 
 def test_input_space_is_never_rough(X, workers):
-    assert InputSpace.of(Rows(X, workers), 2).rough(2) is None
+    assert coarse_space(InputSpace.of(Rows(X, workers), 2), 2) is None
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
 def test_lifted_centres_are_the_same_points(X, workers, kernel):
     whole = _space(X, workers, 405, kernel)
-    rough = whole.rough(3)
+    rough = coarse_space(whole, 3)
     rows = Rows(X, workers)
     centers = local_engine(rows, rough).centers_at(np.array([[0, 1, 2], [5, 6, 7]]))
-    lifted = local_engine(rows, whole).centers_of_means(rough.lifted(centers))
+    lifted = local_engine(rows, whole).centers_of_means(lift_means(whole, centers))
     for restart in range(2):
         one, other = centers.select([restart]), lifted.select([restart])
         np.testing.assert_allclose(
@@ -102,7 +107,7 @@ def test_a_race_in_a_rough_space_loses_nothing(width, monkeypatch):
         ]
 
     quick = costs()
-    monkeypatch.setattr(LandmarkSpace, "rough", lambda self, k: None)
+    monkeypatch.setattr(progressive, "coarse_space", lambda space, k: None)
     assert np.mean(quick) <= 1.003 * np.mean(costs())
 
 
@@ -172,55 +177,17 @@ def test_passes_leave_what_they_are_given_as_it_was(X, workers):
         np.testing.assert_array_equal(one, other)
 
 
-def test_rows_of_a_file_are_assigned_block_by_block(X, tmp_path, monkeypatch):
-    """Threads that are far apart in a file would decode it more than once."""
-    np.save(tmp_path / "rows.npy", X)
-    seen = []
-    map_blocks = Workers.map
-
-    def recorded(self, function, items, work=np.inf):
-        seen.append(work)
-        return map_blocks(self, function, items, work)
-
-    with Workers(2) as workers:
-        for source in (X, open_rows(tmp_path / "rows.npy")):
-            rows = (Rows if source is X else SourceRows)(source, workers)
-            space = _space(X, workers, 150)
-            space.height = 64
-            engine = local_engine(rows, space)
-            _, moved, state = _moved(engine)
-            with monkeypatch.context() as patch:
-                patch.setattr(Workers, "map", recorded)
-                engine.backend.run(PartialPass(moved, Reassign.SINGLE), state)
-    assert seen[0] < seen[1] == np.inf
-
-
 def test_rows_are_told_apart_by_block():
     numbers = np.array([0, 3, 4, 11])
     assert by_block(numbers, 4) == [(0, (0, 2)), (1, (2, 3)), (2, (3, 4))]
     assert by_block(np.array([], dtype=int), 4) == []
 
 
-def test_light_work_stays_in_this_thread():
+def test_a_lone_item_stays_in_this_thread():
     with Workers(2) as workers:
         here = threading.get_ident()
-        names = list(workers.map(lambda _: threading.get_ident(), range(4), work=10.0))
-        assert set(names) == {here}
-        names = list(workers.map(lambda _: threading.get_ident(), range(4)))
-        assert here not in names
-
-
-def test_light_work_is_handed_over_together():
-    task = parallel._TASK_WORK
-    with Workers(2) as workers:
-        here = threading.get_ident()
-        found = list(
-            workers.map(lambda i: (i, threading.get_ident()), range(50), task / 10)
-        )
-        assert [i for i, _ in found] == list(range(50))
-        assert here not in {name for _, name in found}
-        for part in range(5):  # ten items make a task
-            assert len({name for _, name in found[10 * part : 10 * part + 10]}) == 1
+        assert list(workers.map(lambda _: threading.get_ident(), [0])) == [here]
+        assert here not in list(workers.map(lambda _: threading.get_ident(), [0, 1]))
 
 
 def _wide(dtype=np.float32):

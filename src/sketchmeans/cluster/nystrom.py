@@ -11,29 +11,30 @@ import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
+from sketchmeans.cluster.batches import add_batch, forget_batches
+from sketchmeans.cluster.choice import select_landmarks
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
-from sketchmeans.cluster.need import fit_need, thread_need
+from sketchmeans.cluster.memory import fit_need, plan_memory, thread_need
 from sketchmeans.cluster.remote import check_no_reducer, check_possible
 from sketchmeans.cluster.resume import (
     check_checkpoint,
-    finish_record,
-    opened_record,
-    remembered,
+    finish_steps,
+    load_or_select,
+    open_steps,
     seed_of,
 )
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.input import validated, weighted_rows
 from sketchmeans.data.labels import check_labels_path, written_labels
 from sketchmeans.data.rows import HELD_BYTES, Block, Rows
 from sketchmeans.engine.audit import audited
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
+from sketchmeans.engine.gram import given_matrix
 from sketchmeans.engine.init import Seeding, Start, read_start
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.progressive import (
     Schedule,
     final,
     heats,
-    nearest_points,
     rescued,
     sizes_for,
     swapped,
@@ -41,23 +42,14 @@ from sketchmeans.engine.progressive import (
 from sketchmeans.engine.space import (
     LandmarkSpace,
     SpanSpace,
-    given_matrix,
     landmark_space,
 )
-from sketchmeans.engine.subsample import far_rows
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import (
-    LandmarkPath,
     Landmarks,
-    chosen_landmarks,
-    grown,
-    is_selector,
-    read_landmarks,
-    successive_draws,
 )
-from sketchmeans.numerics.linalg import check_no_overflow
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
@@ -68,13 +60,6 @@ from sketchmeans.numerics.parameters import (
     is_auto,
 )
 from sketchmeans.reduction import ReducedRows, as_reducer, reduced
-
-#: Weight of all earlier batches together, in weights of the last one, at the most:
-#: means of rows that were assigned to centres of long ago are forgotten.
-_MEMORY = 20.0
-#: Largest weight of a cluster before a batch, in units of the batch's weights.
-_MOST_MASS = 1e300
-
 
 #: Restarts that race on subsamples: side by side, and dropped early, they cost little.
 _RACE_RESTARTS = 12
@@ -298,31 +283,19 @@ class NystromKMeans(KernelClusterer):
             original = self._training_rows(X, sample_weight, workers)
             check_labels_path(labels_out, len(original))
             original.settle(memory_budget(self.max_memory))
-            record = opened_record(self, checkpoint, original)
-            generator = as_generator(seed_of(self, record))
-            kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = (
-                generator.spawn(5)
-            )
+            steps = open_steps(self, checkpoint, original)
+            rngs = as_generator(seed_of(self, steps)).spawn(5)
+            kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = rngs
             start = read_start(self.init, len(original), self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("kernel"):
-                reducer = self._chosen_reducer(sketch_rng)
-                rows = original
-                if reducer is not None:
-                    names = getattr(self, "feature_names_in_", None)
-                    view = reduced(reducer, original, names)
-                    if view.held_memory <= HELD_BYTES:  # the data alone decide
-                        view.hold()
-                    rows = view
+                reducer, rows = self._reduce(original, sketch_rng)
                 kernel = self._resolved_kernel(rows, kernel_rng)
             with progress.step("landmarks"):
-                landmarks, path = remembered(
-                    record,
-                    rows,
-                    kernel,
-                    partial(self._select, rows, kernel, landmark_rng, growth_rng),
-                )
-            found = partial(self._cluster, kernel, start, record, cluster_rng, progress)
+                both = landmark_rng, growth_rng
+                choose = partial(select_landmarks, self, rows, kernel, *both)
+                landmarks, path = load_or_select(steps, rows, kernel, choose)
+            found = partial(self._cluster, kernel, start, steps, cluster_rng, progress)
             space, engine, result, is_sound = found(rows, landmarks)
             if not is_sound and rows.dtype == np.float32 and not is_given(kernel):
                 # The distances are rounding: start again with more digits.
@@ -332,10 +305,9 @@ class NystromKMeans(KernelClusterer):
                 space, engine, result, is_sound = found(rows.in_float64(), landmarks)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
-        finish_record(record)
+        finish_steps(steps)
         self._warn_of_rounding(result, is_sound)
-        for name in ("_inverse", "_masses"):  # of batches
-            self.__dict__.pop(name, None)
+        forget_batches(self)
         self.landmarks_ = as_precise(landmarks.points, rows.dtype)
         self.landmark_indices_ = landmarks.indices
         self.landmark_path_ = path
@@ -352,7 +324,7 @@ class NystromKMeans(KernelClusterer):
         self,
         kernel: Kernel,
         start: Start | Seeding,
-        record: Any,
+        steps: Any,
         rng: np.random.Generator,
         progress: Progress,
         rows: Rows,
@@ -370,7 +342,7 @@ class NystromKMeans(KernelClusterer):
             diagonal=kernel.row_diagonal(rows) if given else None,
         )
         schedule = self._schedule(rows, space, start)
-        schedule = replace(schedule, recorder=record)
+        schedule = replace(schedule, recorder=steps)
         if isinstance(start, Start):
             engine = new_engine(rows, space, schedule.budget)
             centers = _given_centers(engine, start, kernel, self.n_clusters)
@@ -432,62 +404,22 @@ class NystromKMeans(KernelClusterer):
             )
         if not hasattr(self, "dual_coef_"):
             return self.fit(X, sample_weight=sample_weight)
-        return self._take_in(X, sample_weight)
+        return add_batch(self, X, sample_weight)
 
-    @all_or_nothing
-    def _take_in(self, X: Any, sample_weight: Any) -> Self:
-        """Add a batch to the running means."""
-        with Workers(self.n_jobs) as workers:
-            table = validated(self, X, reset=False)
-            original = weighted_rows(table, sample_weight, workers)
-            unit = original.weight_unit
-            rows = self._view(original)
-            space = landmark_space(
-                self.kernel_,
-                self.landmarks_,
-                self._space(rows).dtype,
-                workers,
-                rank=self.rank,
-                inverse=getattr(self, "_inverse", None),
-            )
-            engine = local_engine(rows, space)
-            before = space.read_centers(
-                self.dual_coef_, self._squared_norms, getattr(self, "_means", None)
-            )
-            found = engine.assign(before)
-            check_no_overflow(found.costs)
-            masses = getattr(self, "_masses", self.cluster_sizes_)
-            # In the unit of this batch, but within what floats can hold.
-            limits = np.where(masses > 0.0, 1.0 / _MOST_MASS, 0.0)
-            masses = np.clip(masses / unit, limits, _MOST_MASS)
-            fade = min(1.0, _MEMORY * rows.total_weight / masses.sum())
-            counts = found.counts + fade * masses
-            sums = found.sums + before.means * (fade * masses)[:, None]
-            after = engine.update(replace(found, sums=sums, counts=counts), before)
-            labels = found.labels[:, 0]
-            exemplars = engine.exemplars(before, labels)
-        if isinstance(space, LandmarkSpace):
-            self._inverse = space.inverse  # the same for all batches
-        self._masses = counts[0] * unit
-        with np.errstate(over="ignore"):
-            sizes = self.cluster_sizes_ / unit + found.counts[0]
-        cost = max(float(found.costs[0]), 0.0)
-        path = [*self.cost_path_.tolist(), cost]
-        result = LloydResult(labels, after, cost, sizes, path, converged=True)
-        self._store_kernel(self.kernel_, original, exemplars)
-        self._store_centers(space, result)
-        self._store(original, result, exemplars)
-        return self
-
-    def _chosen_reducer(self, rng: np.random.Generator) -> Any:
+    def _reduce(self, rows: Rows, rng: np.random.Generator) -> tuple[Any, Rows]:
+        """Return the fitted reducer and the rows behind it; None and the rows as is."""
         if self.reducer is None:
-            return None
+            return None, rows
         if self.__sklearn_tags__().input_tags.pairwise:
             raise ValueError(
                 f"reducer={self.reducer!r} should be None with kernel='precomputed': "
                 "there are no features to reduce."
             )
-        return as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs)
+        reducer = as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs)
+        view = reduced(reducer, rows, getattr(self, "feature_names_in_", None))
+        if view.held_memory <= HELD_BYTES:  # the data alone decide
+            view.hold()
+        return reducer, view
 
     def _view(self, rows: Rows) -> Rows:
         check_no_reducer(self.reducer_, rows)
@@ -500,48 +432,6 @@ class NystromKMeans(KernelClusterer):
             check_integer("n_landmarks", self.n_landmarks)
         if self.rank is not None:
             check_integer("rank", self.rank)
-
-    def _select(
-        self,
-        rows: Rows,
-        kernel: Kernel,
-        rng: np.random.Generator,
-        growth_rng: np.random.Generator,
-    ) -> tuple[Landmarks, LandmarkPath | None]:
-        """Return the landmarks, chosen or given, and how their number was found."""
-        path = None
-
-        def auto() -> int:
-            nonlocal path
-            if not rows.is_sparse and kernel.features(rows.block(0, 1)) is not None:
-                # More landmarks than features span no more.
-                wanted = max(2 * rows.n_features, 10 * self.n_clusters)
-                return len(successive_draws(rows, min(len(rows), wanted), growth_rng))
-            budget = memory_budget(self.max_memory)
-            path = grown(rows, kernel, self.n_clusters, growth_rng, budget)
-            return path.chosen
-
-        given = self.landmarks
-        if isinstance(rows, ReducedRows) and not is_selector(given):
-            # Points are of the space of X: they are checked there, and then reduced.
-            read = read_landmarks(given, rows.source, kernel)
-            given = rows.points(read.points) if read.indices is None else read.indices
-        found = chosen_landmarks(given, self.n_landmarks, rows, kernel, rng, auto)
-        if path is not None and isinstance(given, str) and given == "uniform":
-            found = self._with_far_rows(found, rows, kernel, rng)
-        return found, path
-
-    def _with_far_rows(
-        self, found: Landmarks, rows: Rows, kernel: Kernel, rng: np.random.Generator
-    ) -> Landmarks:
-        """Add landmarks for a few rows far from all others, which uniform ones miss."""
-        if is_given(kernel) or found.indices is None:
-            return found
-        more = np.setdiff1d(far_rows(rows, rng), found.indices)
-        if not len(more):
-            return found
-        indices = np.concatenate([found.indices, more])
-        return Landmarks(kernel.points(rows, indices), indices)
 
     def _schedule(
         self, rows: Rows, space: SpanSpace, start: Start | Seeding
@@ -559,18 +449,16 @@ class NystromKMeans(KernelClusterer):
         # Threads cost memory but change no bit: rather fewer of them than an error.
         rows.workers.limit(max(1, min(rows.workers.n_jobs, (budget - need) // thread)))
         need += thread * rows.workers.n_jobs
-        if need > budget:
-            reading = f" ({format_bytes(rows.memory)} to read X)" if rows.memory else ""
-            raise MemoryError(
-                f"{space.landmarks.shape[0]:,} landmarks on {len(rows):,} rows of "
-                f"{rows.n_features:,} features need {format_bytes(need)}{reading}; "
-                f"max_memory allows {format_bytes(budget)}. Lower n_landmarks or raise "
-                "max_memory."
-            )
-        swaps = is_auto(self.n_init) and not isinstance(start, Start)
-        return Schedule(
-            restarts, self.max_iter, self.tol, budget - need, progressive, swaps
+        reading = f" ({format_bytes(rows.memory)} to read X)" if rows.memory else ""
+        spare = plan_memory(
+            need,
+            self.max_memory,
+            f"{space.landmarks.shape[0]:,} landmarks on {len(rows):,} rows of "
+            f"{rows.n_features:,} features need {{}}{reading}",
+            "Lower n_landmarks or raise max_memory.",
         )
+        swaps = is_auto(self.n_init) and not isinstance(start, Start)
+        return Schedule(restarts, self.max_iter, self.tol, spare, progressive, swaps)
 
     def _store_centers(self, space: SpanSpace, result: LloydResult) -> None:
         centers = result.centers
@@ -590,15 +478,7 @@ def _given_centers(
     """Return the centres of a start that the user gave."""
     if start.indices is not None:
         return engine.centers_at(start.indices[None])
-    if start.labels is not None:
-        labels = start.checked_labels(engine.rows, n_clusters)
-        return engine.partition(labels, n_clusters)[1]
-    # The points lie outside the span: they serve to form the first partition.
     rows = engine.rows
-    source = rows.source if isinstance(rows, ReducedRows) else rows
-    points = start.checked_points(source, kernel)
-    if isinstance(rows, ReducedRows):
-        points = rows.points(points)
-    labels = nearest_points(rows, kernel, points)
-    given, centers = engine.partition(labels, n_clusters)
-    return centers if given.counts.all() else engine.update(given, centers)
+    if isinstance(rows, ReducedRows) and start.points is not None:
+        start = Start(points=rows.points(start.check_points(rows.source, kernel)))
+    return engine.centers_of(start.partition(rows, kernel, n_clusters), n_clusters)

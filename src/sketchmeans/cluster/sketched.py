@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import with_callbacks
 
 from sketchmeans.cluster.base import Clusterer
+from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audited
 from sketchmeans.engine.blocks import BlockEngine, local_engine
@@ -27,7 +28,6 @@ from sketchmeans.engine.progressive import (
 from sketchmeans.engine.space import InputSpace
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
-from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -190,14 +190,8 @@ class SketchedKMeans(Clusterer):
                 result, best = self._polished(engine, plugged, progress)
             if self.polish:
                 schedule = replace(schedule, max_iter=self.polish)
-                result = rescued(
-                    engine,
-                    result,
-                    squared_distances_among,
-                    schedule,
-                    cluster_rng,
-                    progress,
-                )
+                among = squared_distances_among
+                result = rescued(engine, result, among, schedule, cluster_rng, progress)
             result, is_sound = audited(engine, result)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
@@ -273,20 +267,18 @@ class SketchedKMeans(Clusterer):
 
     def _schedule(self, sketch: Rows, restarts: int) -> Schedule:
         """Return how to iterate, if the sketch fits in memory."""
-        budget = memory_budget(self.max_memory)
         width = sketch.n_features * sketch.dtype.itemsize
-        need = len(sketch) * (width + 8 * restarts + 48) + sketch.memory
-        if need > budget:
-            raise MemoryError(
-                f"The sketch of {len(sketch):,} rows needs {format_bytes(need)}; "
-                f"max_memory allows {format_bytes(budget)}. Lower the reducer's "
-                "n_components or raise max_memory."
-            )
+        spare = plan_memory(
+            len(sketch) * (width + 8 * restarts + 48) + sketch.memory,
+            self.max_memory,
+            f"The sketch of {len(sketch):,} rows needs {{}}",
+            "Lower the reducer's n_components or raise max_memory.",
+        )
         return Schedule(
             restarts,
             self.max_iter,
             self.tol,
-            budget - need,
+            spare,
             swaps=is_auto(self.n_init),
             n_final=_FINALISTS,
         )

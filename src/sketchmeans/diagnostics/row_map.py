@@ -12,7 +12,8 @@ from sketchmeans.cluster import NystromKMeans, SketchedKMeans
 from sketchmeans.data.input import validated
 from sketchmeans.data.rows import Block, Rows, as_rows, spans
 from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
-from sketchmeans.engine.space import LandmarkSpace, given_matrix
+from sketchmeans.engine.gram import given_matrix
+from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.kernels import is_given, toarray
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 
 from sketchmeans.data.rows import Block, Rows, block_height, spans
 from sketchmeans.engine.assign import CenterMatrix
-from sketchmeans.engine.space import given_matrix, landmark_matrix
+from sketchmeans.engine.gram import given_matrix, landmark_matrix
 from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import Kernel, Linear, is_given, squared_norms, toarray
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues, pseudo_inverse

@@ -24,7 +24,7 @@ from sketchmeans.distributed.scheduler import (
 from sketchmeans.distributed.table import Partition
 from sketchmeans.distributed.tasks import Call, PartitionInfo, SpaceInfo
 from sketchmeans.engine.bounds import RowState
-from sketchmeans.engine.passes import LoosenBounds, Reduction
+from sketchmeans.engine.passes import Reduction
 from sketchmeans.engine.space import SpanSpace
 from sketchmeans.engine.store import is_worth_keeping
 from sketchmeans.numerics.linalg import Array
@@ -120,11 +120,11 @@ class DaskBackend:
     def run(self, reduction: Reduction, *values: States | PartLabels) -> Any:
         if not self.rows.X.partitions:
             raise ValueError("X has 0 samples; at least one is needed for a pass.")
-        sources: list[Any] = self._sources
-        if reduction.takes_rows:
-            sources = [part.rows for part in self.rows.X.partitions]
-        elif isinstance(reduction, LoosenBounds):
-            sources = [None] * len(sources)
+        sources: list[Any] = {
+            "blocks": self._sources,
+            "rows": [part.rows for part in self.rows.X.partitions],
+            "nothing": [None] * len(self._sources),
+        }[reduction.reads]
         columns = tuple(getattr(value, "columns", None) for value in values)
         states = [
             value.states if isinstance(value, PartLabels) else value for value in values

@@ -32,6 +32,7 @@ from sketchmeans.distributed.scheduler import (
 )
 from sketchmeans.distributed.table import DaskTable
 from sketchmeans.distributed.tasks import PartitionInfo
+from sketchmeans.engine.passes import merge_sums
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 
@@ -176,5 +177,5 @@ class DaskRows(Rows):
             task(tasks.moment_sums, part, weights, info, sent)
             for part, weights, info in zip(parts, self.weight_parts, infos, strict=True)
         ]
-        terms, _ = tree_reduce(sums, lambda some: task(tasks.merge_sums, some))
+        terms, _ = tree_reduce(sums, lambda some: task(merge_sums, some))
         return self._moments_of(terms, shift)

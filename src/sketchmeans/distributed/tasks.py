@@ -162,14 +162,6 @@ def moment_sums(
         return rows_of(part, weights, info).survey_terms(shift, info.block)
 
 
-def merge_sums(parts: list[TreeSum]) -> TreeSum:
-    """Return sums over several partitions."""
-    total = TreeSum()
-    for part in parts:
-        total.merge(part)
-    return total
-
-
 def take_rows(part: Any, info: PartitionInfo, rows: Array) -> Block:
     """Return a few rows of a partition."""
     return as_block(as_declared(part, info.declared), info.dtype)[rows]

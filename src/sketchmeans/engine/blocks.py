@@ -10,15 +10,17 @@ from sketchmeans.data.rows import Rows
 from sketchmeans.engine.backend import Backend, LocalBackend, new_backend
 from sketchmeans.engine.bounds import Bounds, CenterShifts, Reassign, Totals
 from sketchmeans.engine.passes import (
-    AllDistances,
-    FarthestRows,
     FullPass,
     LoosenBounds,
-    NearestMembers,
-    OwnCosts,
     PartialPass,
     PartitionSums,
     PassSums,
+)
+from sketchmeans.engine.queries import (
+    AllDistances,
+    FarthestRows,
+    NearestMembers,
+    OwnCosts,
     Predict,
     TotalCost,
 )
@@ -147,6 +149,11 @@ class BlockEngine:
             costs[restart] = self.backend.run(own, placed[:, [restart]])[1] / total
         result = PassResult(placed, costs, found.sums, found.counts, found.changed)
         return result, centers
+
+    def centers_of(self, labels: Array, k: int) -> Centers:
+        """Return the centroids of a partition of shape (n,), after a refill."""
+        given, centers = self.partition(labels, k)
+        return centers if given.counts.all() else self.update(given, centers)
 
     def two_nearest(self, centers: Centers) -> TwoNearest:
         """Return the two nearest centres of every row, for one restart."""

@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from sketchmeans.engine.identity import Stamp, changed_files
-from sketchmeans.engine.lloyd import LloydState, Memo
+from sketchmeans.engine.lloyd import LloydState, LoopCheckpoint
 from sketchmeans.engine.lloyd_arrays import (
     Arrays,
     Expected,
-    packed_results,
-    packed_state,
-    unpacked_results,
-    unpacked_state,
+    add_prefix,
+    flatten_results,
+    flatten_state,
+    select_prefix,
+    unflatten_results,
+    unflatten_state,
 )
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.numerics.array_file import read_arrays, write_arrays
@@ -85,15 +87,15 @@ class Checkpoint:
 
     def open(
         self, identity: Mapping[str, str], files: Mapping[str, Stamp] | None = None
-    ) -> Record:
-        """Return what is on disk for a fit of this identity, or an empty record.
+    ) -> SavedSteps:
+        """Return what is on disk for a fit of this identity, or no steps.
 
         `files` are those that the rows are read from.
         """
         wanted = {"format": _FORMAT, **identity}
         stamps = dict(files or {})
         if not self.path.exists():
-            return Record(self, wanted, {}, stamps)
+            return SavedSteps(self, wanted, {}, stamps)
         found, before, arrays = _read(self.path)
         for name in wanted:
             if found.get(name) != wanted[name]:
@@ -104,7 +106,7 @@ class Checkpoint:
                     f"{f' ({changes})' if changes else ''}. Delete the file or give "
                     "another path."
                 )
-        return Record(self, wanted, arrays, stamps)
+        return SavedSteps(self, wanted, arrays, stamps)
 
 
 def as_checkpoint(checkpoint: object) -> Checkpoint:
@@ -116,7 +118,7 @@ def as_checkpoint(checkpoint: object) -> Checkpoint:
     raise ValueError(f"checkpoint={checkpoint!r} should be a path or a Checkpoint.")
 
 
-class Record:
+class SavedSteps:
     """The steps of one fit that are done."""
 
     def __init__(
@@ -133,18 +135,18 @@ class Record:
         self._races = 0
         self._saved = time.monotonic()
 
-    def remember(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
+    def load_or_compute(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """Return some arrays, computed once and for all."""
-        found = self._part(f"{name}/")
+        found = select_prefix(self._arrays, f"{name}/")
         if not found:
             found = compute()
-            self._put(f"{name}/", found)
+            self._arrays |= add_prefix(found, f"{name}/")
             self.write()
         return found
 
     def race(
         self,
-        run: Callable[[Memo], list[LloydResult]],
+        run: Callable[[LoopCheckpoint], list[LloydResult]],
         start: Centers,
         n_rows: int,
         *,
@@ -158,30 +160,30 @@ class Record:
         expected = Expected(n_rows, start.coefficients.shape, labels)
         prefix = f"race{self._races}/"
         self._races += 1
-        done = self._part(prefix)
+        done = select_prefix(self._arrays, prefix)
         if done:
-            return self.unpacked(partial(unpacked_results, expected=expected), done)
-        results = run(_StageMemo(self, f"within/{prefix}", expected))
+            return self.decode(partial(unflatten_results, expected=expected), done)
+        results = run(_StageCheckpoint(self, f"within/{prefix}", expected))
         self._drop("within/")
-        self._put(prefix, packed_results(results, labels))
+        self._arrays |= add_prefix(flatten_results(results, labels), prefix)
         self.write()
         return results
 
-    def save_within(self, prefix: str, state: Callable[[], LloydState]) -> None:
+    def save_state(self, prefix: str, state: Callable[[], LloydState]) -> None:
         """Save the state within a stage, if it is time."""
         waited = time.monotonic() - self._saved >= self._checkpoint.every
         if waited or self._checkpoint.is_stopping:
             self._drop("within/")
-            self._put(prefix, packed_state(state()))
+            self._arrays |= add_prefix(flatten_state(state()), prefix)
             self.write()
 
-    def within(self, prefix: str, expected: Expected) -> LloydState | None:
+    def load_state(self, prefix: str, expected: Expected) -> LloydState | None:
         """Return the state within a stage, if there is one."""
-        found = self._part(prefix)
-        unpack = partial(unpacked_state, expected=expected)
-        return self.unpacked(unpack, found) if found else None
+        found = select_prefix(self._arrays, prefix)
+        unpack = partial(unflatten_state, expected=expected)
+        return self.decode(unpack, found) if found else None
 
-    def unpacked(self, unpack: Callable[[Arrays], Found], arrays: Arrays) -> Found:
+    def decode(self, unpack: Callable[[Arrays], Found], arrays: Arrays) -> Found:
         """Return what arrays of the file stand for; ValueError if they make no sense.
 
         The error names the file.
@@ -225,16 +227,6 @@ class Record:
                 RuntimeWarning,
             )
 
-    def _part(self, prefix: str) -> Arrays:
-        return {
-            name.removeprefix(prefix): value
-            for name, value in self._arrays.items()
-            if name.startswith(prefix)
-        }
-
-    def _put(self, prefix: str, arrays: Arrays) -> None:
-        self._arrays |= {f"{prefix}{name}": value for name, value in arrays.items()}
-
     def _drop(self, prefix: str) -> None:
         self._arrays = {
             name: value
@@ -244,18 +236,18 @@ class Record:
 
 
 @dataclass(frozen=True)
-class _StageMemo:
+class _StageCheckpoint:
     """One stage's place in the record."""
 
-    record: Record
+    steps: SavedSteps
     prefix: str
     expected: Expected
 
     def resume(self) -> LloydState | None:
-        return self.record.within(self.prefix, self.expected)
+        return self.steps.load_state(self.prefix, self.expected)
 
     def save(self, state: Callable[[], LloydState]) -> None:
-        self.record.save_within(self.prefix, state)
+        self.steps.save_state(self.prefix, state)
 
 
 def _unreadable(path: Path, error: Exception) -> ValueError:

@@ -1,4 +1,4 @@
-"""Lloyd passes on a Gram matrix: exact kernel k-means."""
+"""Gram matrices, and Lloyd's steps on one: exact kernel k-means."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ from sketchmeans.engine.types import (
     TwoNearest,
     have_changed,
 )
-from sketchmeans.kernels import FromDistances, Kernel
-from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.kernels import FromDistances, Kernel, toarray
+from sketchmeans.numerics.linalg import (
+    ZERO_DISTANCE_ROUNDINGS,
+    Array,
+    check_no_overflow,
+)
 from sketchmeans.numerics.parallel import Workers
 
 Span = tuple[int, int]
 
 #: Tiles of the Gram matrix have this many rows and columns.
 _TILE = 1024
+
+#: Rows of ``k(Z, Z)`` that are worked on at a time.
+_STRIP = 256
 
 #: Sums of clusters that shrink to less than this share are added up anew.
 _TIGHTER = 1e-3
@@ -56,6 +63,34 @@ def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
             pass
     np.fill_diagonal(K, kernel.row_diagonal(rows))
     return K
+
+
+def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array:
+    """Return ``k(Z, Z)`` in float64, exactly symmetric."""
+    m, d = landmarks.shape
+    columns = kernel.against(landmarks, np.float64, workers)
+    K = np.empty((m, m))
+
+    def fill(span: Span) -> None:
+        columns(landmarks[span[0] : span[1]], K[span[0] : span[1]])
+
+    for _ in workers.map(fill, spans(m, min(block_height(d, m), _STRIP))):
+        pass
+    check_no_overflow(K)
+    for start, stop in spans(m, _STRIP):  # in strips: m × m may be all that fits
+        strip = K[start:stop, start:] + K[start:, start:stop].T
+        strip *= 0.5
+        K[start:stop, start:] = strip
+        K[start:, start:stop] = strip.T
+    np.fill_diagonal(K, kernel.diagonal(landmarks))
+    return K
+
+
+def given_matrix(rows: Rows, indices: Array | None) -> Array:
+    """Return ``k(Z, Z)`` out of a precomputed kernel matrix, in float64."""
+    numbers = np.asarray(indices)
+    K = toarray(rows.take(numbers)[:, numbers]).astype(np.float64)
+    return np.asarray(0.5 * (K + K.T))
 
 
 def has_distances(kernel: Kernel, Z: Block) -> bool:
@@ -142,15 +177,6 @@ class GramEngine:
             self.K[indices.ravel()].T.astype(np.float64).reshape(-1, restarts, k),
             self.diagonal[indices],
         )
-
-    def centers_near(self, values: Array, squared_norms: Array) -> GramCenters:
-        """Return the centroids of the rows nearest to given points.
-
-        `values` are ``k(x, point)``, of shape (n, k).  The points themselves lie
-        outside the span of the rows, so they serve only to form the first partition.
-        """
-        nearest = (squared_norms - 2.0 * values).argmin(axis=1)
-        return self.centers_of(nearest.astype(np.int32))
 
     def centers_of(self, labels: Array) -> GramCenters:
         """Return the centroids of a partition of shape (n,), after a refill."""

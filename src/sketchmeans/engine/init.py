@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from sketchmeans.data.rows import Block, Rows, check_finite
+from sketchmeans.data.rows import Block, Rows, block_height, check_finite
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer, is_auto
@@ -253,18 +253,22 @@ class Start:
     indices: Array | None = None
     labels: Array | None = None
 
-    def checked_labels(self, rows: Rows, k: int) -> Array:
-        """Return the partition, if every cluster of it has weight."""
-        labels = np.asarray(self.labels)
-        counts = np.bincount(labels, rows.weights, minlength=k)
+    def partition(self, rows: Rows, kernel: Kernel, k: int) -> Array:
+        """Return the partition that is given, or that of the rows nearest to points.
+
+        Points lie outside the span of the rows: they serve to form the first partition.
+        """
+        if self.labels is None:
+            return nearest_points(rows, kernel, self.check_points(rows, kernel))
+        counts = np.bincount(self.labels, rows.weights, minlength=k)
         if not counts.all():
             raise ValueError(
                 f"init gives cluster {int(np.flatnonzero(counts == 0.0)[0])} only rows "
                 "with sample_weight 0; every cluster should have a row."
             )
-        return labels
+        return self.labels
 
-    def checked_points(self, rows: Rows, kernel: Kernel) -> Block:
+    def check_points(self, rows: Rows, kernel: Kernel) -> Block:
         """Return the points, if they fit the rows."""
         if isinstance(kernel, Precomputed):
             raise ValueError(
@@ -327,3 +331,15 @@ def _checked_partition(labels: Array, n_clusters: int) -> Array:
             f"use every label in 0..{n_clusters - 1}."
         )
     return labels.astype(np.int32)
+
+
+def nearest_points(rows: Rows, kernel: Kernel, points: Block) -> Array:
+    """Return the number of the point nearest to each row, in feature space."""
+    columns = kernel.against(points, rows.dtype, rows.workers)
+    norms = kernel.diagonal(points)
+
+    def nearest(block: Block) -> Array:
+        return (norms - 2.0 * columns(block)).argmin(axis=1).astype(np.int32)
+
+    height = block_height(rows.n_features, len(norms))
+    return np.concatenate(list(rows.map(nearest, height)))

@@ -51,7 +51,7 @@ class LloydState:
         return cls(0, [], np.arange(len(centers)), centers, many, {})
 
 
-class Memo(Protocol):
+class LoopCheckpoint(Protocol):
     """Where a loop may leave its state, and find it again."""
 
     def resume(self) -> LloydState | None:
@@ -68,7 +68,7 @@ class Recorder(Protocol):
 
     def race(
         self,
-        run: Callable[[Memo], list[LloydResult]],
+        run: Callable[[LoopCheckpoint], list[LloydResult]],
         start: Centers,
         n_rows: int,
         *,
@@ -93,7 +93,7 @@ def lloyd(
     max_iter: int,
     tol: float,
     on_pass: OnPass | None = None,
-    memo: Memo | None = None,
+    checkpoint: LoopCheckpoint | None = None,
 ) -> list[LloydResult]:
     """Alternate assignment and update until no restart's cost falls by more than `tol`.
 
@@ -111,7 +111,7 @@ def lloyd(
     tol : float
         Relative drop of the cost in an iteration.
     on_pass : callable, optional
-    memo : Memo, optional
+    checkpoint : LoopCheckpoint, optional
         Where the state is left after each iteration.
 
     Returns
@@ -120,7 +120,7 @@ def lloyd(
         One for each restart.
     """
     state, before = LloydState.start(centers), None
-    saved = None if memo is None else memo.resume()
+    saved = None if checkpoint is None else checkpoint.resume()
     if saved is not None:
         state = saved
         engine.restore(state.engine)
@@ -142,8 +142,8 @@ def lloyd(
         before = found.labels
         state.centers = engine.update(found, state.centers.select(moving))
         state.active = state.active[moving]
-        if memo is not None:
-            memo.save(lambda: _with_engine(state, engine))
+        if checkpoint is not None:
+            checkpoint.save(lambda: _with_engine(state, engine))
     return state.results
 
 

@@ -8,17 +8,21 @@ from functools import partial
 
 import numpy as np
 
-from sketchmeans.data.rows import Block, Rows, block_height
+from sketchmeans.data.rows import Rows
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
 from sketchmeans.engine.init import Distances, Seeding
 from sketchmeans.engine.lloyd import Recorder, lloyd
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.space import Space
+from sketchmeans.engine.space import (
+    LandmarkSpace,
+    Space,
+    coarse_space,
+    lift_means,
+)
 from sketchmeans.engine.store import cheap_to_repeat
 from sketchmeans.engine.subsample import nested_subsample
 from sketchmeans.engine.swaps import improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
-from sketchmeans.kernels import Kernel
 from sketchmeans.numerics.linalg import Array
 
 #: Passes after which the first half of the restarts is dropped.
@@ -130,7 +134,7 @@ def heats(
             seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
         if not sizes:
             return engine, engine.centers_at(seeds)
-        rough = space.rough(n_clusters)
+        rough = coarse_space(space, n_clusters)
         sample = local_engine(nested, rough or space, schedule.budget, many_passes=True)
         centers = sample.centers_at(seeds)
         if schedule.n_init > 1:
@@ -151,7 +155,8 @@ def heats(
             half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
             centers = _best_centers(results, max(half, schedule.n_final))
         if rough is not None:
-            centers = engine.centers_of_means(rough.lifted(centers))
+            assert isinstance(space, LandmarkSpace)
+            centers = engine.centers_of_means(lift_means(space, centers))
             if not cheap_to_repeat(rows, space):
                 sample = local_engine(nested, space, schedule.budget, many_passes=True)
                 results = race(sample.leading(sizes[-1]), centers, schedule, progress)
@@ -281,7 +286,10 @@ def race(
         if schedule.recorder is None:
             return run()
         return schedule.recorder.race(
-            lambda memo: run(memo=memo), centers, len(engine.rows), labels=whole
+            lambda checkpoint: run(checkpoint=checkpoint),
+            centers,
+            len(engine.rows),
+            labels=whole,
         )
 
 
@@ -293,15 +301,3 @@ def _best_centers(results: list[LloydResult], size: int) -> Centers:
     """Return the centres of the best restarts."""
     best = sorted(results, key=lambda result: result.cost)[:size]
     return side_by_side([result.centers for result in best])
-
-
-def nearest_points(rows: Rows, kernel: Kernel, points: Block) -> Array:
-    """Return the number of the point nearest to each row, in feature space."""
-    columns = kernel.against(points, rows.dtype, rows.workers)
-    norms = kernel.diagonal(points)
-
-    def nearest(block: Block) -> Array:
-        return (norms - 2.0 * columns(block)).argmin(axis=1).astype(np.int32)
-
-    height = block_height(rows.n_features, len(norms))
-    return np.concatenate(list(rows.map(nearest, height)))

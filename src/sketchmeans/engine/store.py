@@ -100,10 +100,9 @@ class KernelBlocks:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no kernel values have to be computed, nor rows to be read."""
-        if self._kept is None:
-            return self.rows.in_memory and not self.space.storable
-        return all(block is not None for block in self._kept[: len(self.spans)])
+        """Whether all kernel blocks have been computed and kept."""
+        kept = [] if self._kept is None else self._kept[: len(self.spans)]
+        return bool(kept) and all(block is not None for block in kept)
 
     def leading(self, size: int) -> Self:
         """Return the same for the first rows, which shares what is kept.
@@ -195,17 +194,10 @@ class KernelBlocks:
         )
 
     def map(
-        self, function: Callable[[Span], Result], n_products: int = 0
+        self, function: Callable[[Span], Result]
     ) -> Iterator[tuple[int, Span, Result]]:
-        """Yield number, span and result for all blocks, in order.
-
-        `n_products` is the width of a product with each kernel value; blocks that take
-        almost no time stay in this thread.
-        """
-        work = np.inf
-        if n_products and self.is_complete:
-            work = len(self.rows) / len(self.spans) * self.space.n_columns * n_products
-        found = self.workers.map(function, self.spans, work)
+        """Yield number, span and result for all blocks, in order."""
+        found = self.workers.map(function, self.spans)
         for i, (span, result) in enumerate(zip(self.spans, found, strict=True)):
             yield self.first + i, span, result
 

@@ -10,9 +10,10 @@ import numpy as np
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.backend import LocalBackend
 from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.gram import given_matrix, landmark_matrix
 from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.lloyd import lloyd
-from sketchmeans.engine.space import LandmarkSpace, given_matrix, landmark_matrix
+from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.engine.store import KernelBlocks
 from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import Kernel, is_given

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sketchmeans.data.rows import Rows
-from sketchmeans.engine.space import given_matrix, landmark_matrix
+from sketchmeans.engine.gram import given_matrix, landmark_matrix
 from sketchmeans.kernels import Kernel, is_given, is_proven
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues
 

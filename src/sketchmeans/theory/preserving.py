@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.rows import Block, as_rows
-from sketchmeans.engine.space import LandmarkSpace, given_matrix, landmark_matrix
+from sketchmeans.engine.gram import given_matrix, landmark_matrix
+from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.kernels import is_given
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import Landmarks, read_landmarks

@@ -1,11 +1,28 @@
-"""What a fit of `NystromKMeans` needs of memory, added up before the work starts."""
+"""What fits need of memory, added up before the work starts."""
 
 from __future__ import annotations
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.space import SpanSpace
-from sketchmeans.numerics.memory import FIXED_NEED
+from sketchmeans.numerics.memory import FIXED_NEED, format_bytes, memory_budget
+
+
+def plan_memory(
+    need: int, max_memory: float | str | None, message: str, advice: str
+) -> int:
+    """Return the bytes that are left for what need not be kept.
+
+    Raises MemoryError where a fit needs more than `max_memory` allows: `message` says
+    what for, with ``{}`` in the place of the size.
+    """
+    budget = memory_budget(max_memory)
+    if need > budget:
+        raise MemoryError(
+            f"{message.format(format_bytes(need))}; max_memory allows "
+            f"{format_bytes(budget)}. {advice}"
+        )
+    return budget - need
 
 
 def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -> int:
