@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 
 from sketchmeans import NystromKMeans, SignProjection, TableClusterer
-from sketchmeans.engine.checkpoint import Checkpoint, SavedSteps
+from sketchmeans.engine.checkpoint import Checkpoint, Record
 from sketchmeans.kernels import Pairwise
 from sketchmeans.landmarks import KernelKMeansPlusPlus
 from sketchmeans.numerics.array_file import read_arrays
@@ -35,7 +35,7 @@ class Cut(BaseException):
 
 def cut_after(monkeypatch, writes):
     """Let the fit die right after the file was written so many times."""
-    write, count = SavedSteps.write, 0
+    write, count = Record.write, 0
 
     def counted(self):
         nonlocal count
@@ -44,7 +44,7 @@ def cut_after(monkeypatch, writes):
         if count == writes:
             raise Cut
 
-    monkeypatch.setattr(SavedSteps, "write", counted)
+    monkeypatch.setattr(Record, "write", counted)
 
 
 def assert_same(model, other):
@@ -329,13 +329,13 @@ def test_a_file_that_changes_meanwhile_leaves_no_mixed_checkpoint(
     monkeypatch.undo()
     monkeypatch.setattr("sketchmeans.data.rows.HELD_BYTES", 0)
     before = file.read_bytes()
-    race = SavedSteps.race
+    race = Record.race
 
     def changed(self, *args, **params):
         os.utime(table, ns=(0, 0))
         return race(self, *args, **params)
 
-    monkeypatch.setattr(SavedSteps, "race", changed)
+    monkeypatch.setattr(Record, "race", changed)
     with pytest.raises(ValueError, match=r"have changed while .*rows\.npy"):
         estimator().fit(table, checkpoint=file)
     assert file.read_bytes() == before

@@ -18,7 +18,7 @@ import numpy as np
 
 import sketchmeans
 from sketchmeans import ModelFileError, NystromKMeans
-from sketchmeans.engine.checkpoint import Checkpoint, SavedSteps
+from sketchmeans.engine.checkpoint import Checkpoint, Record
 from sketchmeans.numerics.array_file import read_arrays, write_arrays
 from sketchmeans.persistence.container import read_model, write_model
 from tests.stored_models import FOLDER, TABLES, stored_tables
@@ -262,7 +262,7 @@ def checkpoints():
     """Return checkpoints, finished and cut off, with the parameters of their fits."""
     X = TABLES["float64"](stored_tables())
     found = []
-    write = SavedSteps.write
+    write = Record.write
     for params in FITS.values():
         for cut_after in (3, 1000):
             count = 0
@@ -274,7 +274,7 @@ def checkpoints():
                 if count == most:
                     raise Cut
 
-            SavedSteps.write = counted
+            Record.write = counted
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "run.ckpt"
                 try:
@@ -282,7 +282,7 @@ def checkpoints():
                 except Cut:
                     pass
                 finally:
-                    SavedSteps.write = write
+                    Record.write = write
                 found.append((params, path.read_bytes(), read_arrays(path)))
     return X, found
 

@@ -68,7 +68,7 @@ class KernelKMeans(KernelClusterer):
     n_jobs : int or None, default=None
         Threads; None is every core that the process may use, 1 in a joblib worker.
     verbose : int, default=0
-        1 prints a line a stage, 2 a line a pass.
+        1 prints one line per stage, 2 one line per iteration.
     random_state : int, Generator, RandomState or None, default=None
 
     Attributes

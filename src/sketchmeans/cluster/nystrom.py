@@ -18,9 +18,9 @@ from sketchmeans.cluster.memory import fit_need, plan_memory, thread_need
 from sketchmeans.cluster.remote import check_no_reducer, check_possible
 from sketchmeans.cluster.resume import (
     check_checkpoint,
-    finish_steps,
-    load_or_select,
-    open_steps,
+    finish_record,
+    opened_record,
+    remembered,
     seed_of,
 )
 from sketchmeans.data.adapters import find_adapter
@@ -138,7 +138,7 @@ class NystromKMeans(KernelClusterer):
         Threads; None is every core that the process may use, 1 in a joblib worker.
         It never changes the result.
     verbose : int, default=0
-        1 prints a line a stage, 2 a line a pass.
+        1 prints one line per stage, 2 one line per iteration.
     random_state : int, Generator, RandomState or None, default=None
 
     Attributes
@@ -283,8 +283,8 @@ class NystromKMeans(KernelClusterer):
             original = self._training_rows(X, sample_weight, workers)
             check_labels_path(labels_out, len(original))
             original.settle(memory_budget(self.max_memory))
-            steps = open_steps(self, checkpoint, original)
-            rngs = as_generator(seed_of(self, steps)).spawn(5)
+            record = opened_record(self, checkpoint, original)
+            rngs = as_generator(seed_of(self, record)).spawn(5)
             kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = rngs
             start = read_start(self.init, len(original), self.n_clusters)
             progress = Progress(self, self.verbose)
@@ -294,8 +294,8 @@ class NystromKMeans(KernelClusterer):
             with progress.step("landmarks"):
                 both = landmark_rng, growth_rng
                 choose = partial(select_landmarks, self, rows, kernel, *both)
-                landmarks, path = load_or_select(steps, rows, kernel, choose)
-            found = partial(self._cluster, kernel, start, steps, cluster_rng, progress)
+                landmarks, path = remembered(record, rows, kernel, choose)
+            found = partial(self._cluster, kernel, start, record, cluster_rng, progress)
             space, engine, result, is_sound = found(rows, landmarks)
             if not is_sound and rows.dtype == np.float32 and not is_given(kernel):
                 # The distances are rounding: start again with more digits.
@@ -305,7 +305,7 @@ class NystromKMeans(KernelClusterer):
                 space, engine, result, is_sound = found(rows.in_float64(), landmarks)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
-        finish_steps(steps)
+        finish_record(record)
         self._warn_of_rounding(result, is_sound)
         forget_batches(self)
         self.landmarks_ = as_precise(landmarks.points, rows.dtype)
@@ -324,7 +324,7 @@ class NystromKMeans(KernelClusterer):
         self,
         kernel: Kernel,
         start: Start | Seeding,
-        steps: Any,
+        record: Any,
         rng: np.random.Generator,
         progress: Progress,
         rows: Rows,
@@ -342,7 +342,7 @@ class NystromKMeans(KernelClusterer):
             diagonal=kernel.row_diagonal(rows) if given else None,
         )
         schedule = self._schedule(rows, space, start)
-        schedule = replace(schedule, recorder=steps)
+        schedule = replace(schedule, recorder=record)
         if isinstance(start, Start):
             engine = new_engine(rows, space, schedule.budget)
             centers = _given_centers(engine, start, kernel, self.n_clusters)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.rows import Rows, check_finite
-from sketchmeans.engine.checkpoint import SavedSteps, as_checkpoint
+from sketchmeans.engine.checkpoint import Record, as_checkpoint
 from sketchmeans.engine.identity import file_stamps, identity_of
 from sketchmeans.engine.lloyd_arrays import Arrays
 from sketchmeans.kernels import Kernel
@@ -35,7 +35,7 @@ def check_checkpoint(estimator: Any, checkpoint: Any) -> None:
         )
 
 
-def open_steps(estimator: Any, checkpoint: Any, rows: Rows) -> SavedSteps | None:
+def opened_record(estimator: Any, checkpoint: Any, rows: Rows) -> Record | None:
     """Return what is on disk for a fit; None where no checkpoint is asked for.
 
     A pass over all rows, which tells them from others.
@@ -46,35 +46,35 @@ def open_steps(estimator: Any, checkpoint: Any, rows: Rows) -> SavedSteps | None
     return as_checkpoint(checkpoint).open(identity_of(estimator, rows), stamps)
 
 
-def finish_steps(steps: SavedSteps | None) -> None:
+def finish_record(record: Record | None) -> None:
     """Say once more if the checkpoint could not be written."""
-    if steps is not None:
-        steps.finish()
+    if record is not None:
+        record.finish()
 
 
-def seed_of(estimator: Any, steps: SavedSteps | None) -> Any:
+def seed_of(estimator: Any, record: Record | None) -> Any:
     """Return the seed of a fit; where the user gives none, the recorded one."""
-    if steps is None or estimator.random_state is not None:
+    if record is None or estimator.random_state is not None:
         return estimator.random_state
-    drawn = steps.load_or_compute("seed", _drawn_seed)
-    return steps.decode(lambda arrays: int(arrays["value"]), drawn)
+    drawn = record.remember("seed", _drawn_seed)
+    return record.unpacked(lambda arrays: int(arrays["value"]), drawn)
 
 
 def _drawn_seed() -> Arrays:
     return {"value": np.random.default_rng().integers(2**62, size=())}
 
 
-def load_or_select(
-    steps: SavedSteps | None, rows: Rows, kernel: Kernel, choose: Callable[[], Choice]
+def remembered(
+    record: Record | None, rows: Rows, kernel: Kernel, choose: Callable[[], Choice]
 ) -> Choice:
     """Return the landmarks and their path, chosen once and for all."""
-    if steps is None:
+    if record is None:
         return choose()
-    arrays = steps.load_or_compute("landmarks", lambda: _flatten(*choose()))
-    return steps.decode(lambda found: _unflatten(found, rows, kernel), arrays)
+    arrays = record.remember("landmarks", lambda: _packed(*choose()))
+    return record.unpacked(lambda found: _unpacked(found, rows, kernel), arrays)
 
 
-def _unflatten(arrays: Arrays, rows: Rows, kernel: Kernel) -> Choice:
+def _unpacked(arrays: Arrays, rows: Rows, kernel: Kernel) -> Choice:
     path = None
     if "path/chosen" in arrays:
         found: dict[str, Any] = {
@@ -100,7 +100,7 @@ def _unflatten(arrays: Arrays, rows: Rows, kernel: Kernel) -> Choice:
     return Landmarks(points), path
 
 
-def _flatten(landmarks: Landmarks, path: LandmarkPath | None) -> Arrays:
+def _packed(landmarks: Landmarks, path: LandmarkPath | None) -> Arrays:
     """Return what a fit needs of its landmarks: points, or numbers of rows."""
     points, arrays = landmarks.points, Arrays()
     if landmarks.indices is not None:

@@ -26,39 +26,23 @@ _DIFFERENCES = 128
 
 @dataclass(frozen=True)
 class Assignment:
-    """The nearest centres of the rows of a block.
+    """The nearest centres of the rows of a block, and squared distances (h, R).
 
-    Attributes
-    ----------
-    labels : ndarray of shape (h, R)
-    distances : ndarray of shape (h, R)
-        Squared distances to them; not below zero.
-    second : ndarray of shape (h,)
-        Squared distance to the second nearest centre, for one restart; else empty.
-    is_repaired : bool
-        Whether some distances had to be computed from differences.
+    For one restart also the squared distances (h,) to the second nearest centres.
     """
 
     labels: Array
     distances: Array
     second: Array
+    #: Whether some distances had to be computed from differences.
     is_repaired: bool
 
 
 class CenterMatrix:
     """Centres in the form in which blocks of rows are multiplied by them.
 
-    Parameters
-    ----------
-    centers : Centers
-        k centroids for each of R restarts.
-    dtype : dtype
-        Float type of the kernel blocks.
-    height : int
-        Most rows of a block.
-    is_euclidean : bool, default=False
-        Whether kernel values and coefficients are points of one Euclidean space, so
-        that a distance can be computed from their difference.
+    Blocks have at most `height` rows, in this float type.  In a Euclidean space kernel
+    values and coefficients are points, whose difference gives a distance, too.
     """
 
     def __init__(
@@ -253,15 +237,7 @@ def _column(norms: Array | float) -> Array | float:
 
 @dataclass(frozen=True)
 class ClusterSums:
-    """What one block of rows adds to the clusters of R restarts.
-
-    Attributes
-    ----------
-    sums : ndarray of shape (R·k, m)
-        Weighted sums of the kernel values of each cluster's rows.
-    counts : ndarray of shape (R·k,)
-        Weight of each cluster.
-    """
+    """Weighted sums (R·k, m) of the kernel values of clusters, and weights (R·k,)."""
 
     sums: Array
     counts: Array
@@ -286,23 +262,10 @@ def sum_clusters(
 def assign_block(
     b: Array, norms: Array | float, weights: Array | None, matrix: CenterMatrix
 ) -> tuple[Assignment, ClusterSums, Array]:
-    """Assign a block of rows to the centres.
+    """Assign a block of rows to the centres: nearest centres, sums and costs (R,).
 
-    Parameters
-    ----------
-    b : ndarray of shape (h, m)
-        ``b_x`` of each row.
-    norms : ndarray of shape (h,) or float
-        ``‖φ(x)‖²`` of each row; a number if it is the same for all.
-    weights : ndarray of shape (h,) or None
-    matrix : CenterMatrix
-
-    Returns
-    -------
-    nearest : Assignment
-    sums : ClusterSums
-    costs : ndarray of shape (R,)
-        Weighted sums of the squared distances of rows to their centres.
+    `b` are the kernel values ``b_x`` (h, m), `norms` the ``‖φ(x)‖²`` (h,), or a number
+    if it is the same for all rows.
     """
     nearest = matrix.assign(b, norms)
     dtype = np.float64 if nearest.is_repaired else matrix.dtype

@@ -56,20 +56,11 @@ class Reassign(Enum):
 
 @dataclass(frozen=True)
 class CenterShifts:
-    """How far centres moved.
-
-    Attributes
-    ----------
-    moved : ndarray of shape (k,)
-        How far each centre moved.
-    others : ndarray of shape (k,)
-        The farthest that any *other* centre moved.
-    length : float
-        The largest ``‖c‖²``, in whose roundings squared distances may be off.
-    """
+    """How far centres moved, and the farthest that any *other* centre moved (k,)."""
 
     moved: Array
     others: Array
+    #: The largest ``‖c‖²``, in whose roundings squared distances may be off.
     length: float
 
     @classmethod
@@ -88,15 +79,10 @@ class CenterShifts:
 
 @dataclass(frozen=True)
 class RowState:
-    """What a pass leaves with each row.
+    """What a pass leaves with each row: labels (n, R) and, for one restart, bounds.
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n, R)
-    upper, lower : ndarray of shape (n,)
-        Bounds on the distances to the own and to any other centre, for one restart.
-    active : ndarray
-        Rows that may change cluster, as far as the bounds say.
+    The bounds (n,) are on the distances to the own and to any other centre; `active`
+    are the numbers of rows that may change cluster, as far as the bounds say.
     """
 
     labels: Array
@@ -161,17 +147,7 @@ class RowState:
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over all rows of one restart.
-
-    Attributes
-    ----------
-    sums : ndarray of shape (k, m)
-        Weighted sums of the kernel values of each cluster's rows.
-    counts : ndarray of shape (k,)
-        Weight of each cluster.
-    cost : ndarray of shape (1,)
-        Weighted sum of the squared distances of rows to the centres of their clusters.
-    """
+    """Sums over all rows of one restart: see `PassResult`; the cost (1,) is a sum."""
 
     sums: Array
     counts: Array
@@ -193,21 +169,14 @@ class Totals:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of one restart, and brought up to date from pass to pass.
+    """What is known of one restart, and brought up to date from pass to pass."""
 
-    Attributes
-    ----------
-    centers : Centers
-        The centres that the bounds are for.
-    totals : Totals
-    drift : ndarray of shape (k,)
-        How far each centre has moved since all bounds were distances.
-    rows : RowState, or what stands for it on a cluster
-    """
-
+    #: The centres that the bounds are for.
     centers: Centers
     totals: Totals
+    #: How far each centre has moved since all bounds were distances.
     drift: Array
+    #: A `RowState`, or what stands for it on a cluster.
     rows: Any
 
     def to_arrays(self) -> dict[str, Array]:

@@ -18,16 +18,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from sketchmeans.engine.identity import Stamp, changed_files
-from sketchmeans.engine.lloyd import LloydState, LoopCheckpoint
+from sketchmeans.engine.lloyd import LloydState, Memo
 from sketchmeans.engine.lloyd_arrays import (
     Arrays,
     Expected,
-    add_prefix,
-    flatten_results,
-    flatten_state,
-    select_prefix,
-    unflatten_results,
-    unflatten_state,
+    packed_results,
+    packed_state,
+    unpacked_results,
+    unpacked_state,
 )
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.numerics.array_file import read_arrays, write_arrays
@@ -87,15 +85,15 @@ class Checkpoint:
 
     def open(
         self, identity: Mapping[str, str], files: Mapping[str, Stamp] | None = None
-    ) -> SavedSteps:
-        """Return what is on disk for a fit of this identity, or no steps.
+    ) -> Record:
+        """Return what is on disk for a fit of this identity, or an empty record.
 
         `files` are those that the rows are read from.
         """
         wanted = {"format": _FORMAT, **identity}
         stamps = dict(files or {})
         if not self.path.exists():
-            return SavedSteps(self, wanted, {}, stamps)
+            return Record(self, wanted, {}, stamps)
         found, before, arrays = _read(self.path)
         for name in wanted:
             if found.get(name) != wanted[name]:
@@ -106,7 +104,7 @@ class Checkpoint:
                     f"{f' ({changes})' if changes else ''}. Delete the file or give "
                     "another path."
                 )
-        return SavedSteps(self, wanted, arrays, stamps)
+        return Record(self, wanted, arrays, stamps)
 
 
 def as_checkpoint(checkpoint: object) -> Checkpoint:
@@ -118,7 +116,7 @@ def as_checkpoint(checkpoint: object) -> Checkpoint:
     raise ValueError(f"checkpoint={checkpoint!r} should be a path or a Checkpoint.")
 
 
-class SavedSteps:
+class Record:
     """The steps of one fit that are done."""
 
     def __init__(
@@ -135,18 +133,18 @@ class SavedSteps:
         self._races = 0
         self._saved = time.monotonic()
 
-    def load_or_compute(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
+    def remember(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """Return some arrays, computed once and for all."""
-        found = select_prefix(self._arrays, f"{name}/")
+        found = self._part(f"{name}/")
         if not found:
             found = compute()
-            self._arrays |= add_prefix(found, f"{name}/")
+            self._put(f"{name}/", found)
             self.write()
         return found
 
     def race(
         self,
-        run: Callable[[LoopCheckpoint], list[LloydResult]],
+        run: Callable[[Memo], list[LloydResult]],
         start: Centers,
         n_rows: int,
         *,
@@ -160,30 +158,30 @@ class SavedSteps:
         expected = Expected(n_rows, start.coefficients.shape, labels)
         prefix = f"race{self._races}/"
         self._races += 1
-        done = select_prefix(self._arrays, prefix)
+        done = self._part(prefix)
         if done:
-            return self.decode(partial(unflatten_results, expected=expected), done)
-        results = run(_StageCheckpoint(self, f"within/{prefix}", expected))
+            return self.unpacked(partial(unpacked_results, expected=expected), done)
+        results = run(_StageMemo(self, f"within/{prefix}", expected))
         self._drop("within/")
-        self._arrays |= add_prefix(flatten_results(results, labels), prefix)
+        self._put(prefix, packed_results(results, labels))
         self.write()
         return results
 
-    def save_state(self, prefix: str, state: Callable[[], LloydState]) -> None:
+    def save_within(self, prefix: str, state: Callable[[], LloydState]) -> None:
         """Save the state within a stage, if it is time."""
         waited = time.monotonic() - self._saved >= self._checkpoint.every
         if waited or self._checkpoint.is_stopping:
             self._drop("within/")
-            self._arrays |= add_prefix(flatten_state(state()), prefix)
+            self._put(prefix, packed_state(state()))
             self.write()
 
-    def load_state(self, prefix: str, expected: Expected) -> LloydState | None:
+    def within(self, prefix: str, expected: Expected) -> LloydState | None:
         """Return the state within a stage, if there is one."""
-        found = select_prefix(self._arrays, prefix)
-        unpack = partial(unflatten_state, expected=expected)
-        return self.decode(unpack, found) if found else None
+        found = self._part(prefix)
+        unpack = partial(unpacked_state, expected=expected)
+        return self.unpacked(unpack, found) if found else None
 
-    def decode(self, unpack: Callable[[Arrays], Found], arrays: Arrays) -> Found:
+    def unpacked(self, unpack: Callable[[Arrays], Found], arrays: Arrays) -> Found:
         """Return what arrays of the file stand for; ValueError if they make no sense.
 
         The error names the file.
@@ -227,6 +225,16 @@ class SavedSteps:
                 RuntimeWarning,
             )
 
+    def _part(self, prefix: str) -> Arrays:
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self._arrays.items()
+            if name.startswith(prefix)
+        }
+
+    def _put(self, prefix: str, arrays: Arrays) -> None:
+        self._arrays |= {f"{prefix}{name}": value for name, value in arrays.items()}
+
     def _drop(self, prefix: str) -> None:
         self._arrays = {
             name: value
@@ -236,18 +244,18 @@ class SavedSteps:
 
 
 @dataclass(frozen=True)
-class _StageCheckpoint:
+class _StageMemo:
     """One stage's place in the record."""
 
-    steps: SavedSteps
+    record: Record
     prefix: str
     expected: Expected
 
     def resume(self) -> LloydState | None:
-        return self.steps.load_state(self.prefix, self.expected)
+        return self.record.within(self.prefix, self.expected)
 
     def save(self, state: Callable[[], LloydState]) -> None:
-        self.steps.save_state(self.prefix, state)
+        self.record.save_within(self.prefix, state)
 
 
 def _unreadable(path: Path, error: Exception) -> ValueError:

@@ -100,25 +100,16 @@ def has_distances(kernel: Kernel, Z: Block) -> bool:
 
 @dataclass(frozen=True)
 class GramCenters:
-    """Centroids as means of clusters of rows, for R restarts.
+    """Centroids as means of clusters of rows, for R restarts."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (n, R, k)
-        ``α``: centroid j is ``Σ_i α_ij φ(x_i)``.
-    sums : ndarray of shape (n, R, k)
-        ``Σ_{l in cluster} w_l k(x_i, x_l)`` for every row i.
-    counts : ndarray of shape (R, k)
-        Weight of each cluster.
-    squared_norms : ndarray of shape (R, k)
-    labels : ndarray of shape (n, R)
-        The cluster of each row, -1 for a row that is in none.
-    """
-
+    #: ``α`` (n, R, k): centroid j is ``Σ_i α_ij φ(x_i)``.
     coefficients: Array
+    #: ``Σ_{l in cluster} w_l k(x_i, x_l)`` for every row i, of shape (n, R, k).
     sums: Array
+    #: Weights and squared norms of the clusters, of shape (R, k).
     counts: Array
     squared_norms: Array
+    #: The cluster of each row (n, R), -1 for a row that is in none.
     labels: Array
 
     def __len__(self) -> int:
@@ -137,17 +128,7 @@ class GramCenters:
 
 
 class GramEngine:
-    """Lloyd passes that read the Gram matrix only for rows that change cluster.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Symmetric.
-    k : int
-        Number of clusters.
-    weights : ndarray of shape (n,) or None
-    workers : Workers
-    """
+    """Lloyd's steps, which read a Gram matrix only for rows that change cluster."""
 
     def __init__(
         self, K: Array, k: int, weights: Array | None, workers: Workers

@@ -18,29 +18,17 @@ from sketchmeans.numerics.linalg import Array, check_no_overflow
 
 @dataclass
 class LloydState:
-    """Everything that the rest of a loop depends on, after an iteration.
-
-    Attributes
-    ----------
-    iteration : int
-        Iterations that are done.
-    results : list of LloydResult
-        Of all restarts; empty before the first iteration.
-    active : ndarray
-        Numbers of the restarts that go on.
-    centers : Centers
-        Where the next iteration starts.
-    empty_before : ndarray
-        Empty clusters of each restart.
-    engine : dict of ndarray
-        What the engine keeps from pass to pass.
-    """
+    """Everything that the rest of a loop depends on, after an iteration."""
 
     iteration: int
+    #: Of all restarts; empty before the first iteration.
     results: list[LloydResult]
+    #: Numbers of the restarts that go on, and their centres.
     active: Array
     centers: Any
+    #: Empty clusters of each restart.
     empty_before: Array
+    #: What the engine keeps from pass to pass.
     engine: dict[str, Array]
 
     @classmethod
@@ -51,7 +39,7 @@ class LloydState:
         return cls(0, [], np.arange(len(centers)), centers, many, {})
 
 
-class LoopCheckpoint(Protocol):
+class Memo(Protocol):
     """Where a loop may leave its state, and find it again."""
 
     def resume(self) -> LloydState | None:
@@ -68,7 +56,7 @@ class Recorder(Protocol):
 
     def race(
         self,
-        run: Callable[[LoopCheckpoint], list[LloydResult]],
+        run: Callable[[Memo], list[LloydResult]],
         start: Centers,
         n_rows: int,
         *,
@@ -93,7 +81,7 @@ def lloyd(
     max_iter: int,
     tol: float,
     on_pass: OnPass | None = None,
-    checkpoint: LoopCheckpoint | None = None,
+    memo: Memo | None = None,
 ) -> list[LloydResult]:
     """Alternate assignment and update until no restart's cost falls by more than `tol`.
 
@@ -111,7 +99,7 @@ def lloyd(
     tol : float
         Relative drop of the cost in an iteration.
     on_pass : callable, optional
-    checkpoint : LoopCheckpoint, optional
+    memo : Memo, optional
         Where the state is left after each iteration.
 
     Returns
@@ -120,7 +108,7 @@ def lloyd(
         One for each restart.
     """
     state, before = LloydState.start(centers), None
-    saved = None if checkpoint is None else checkpoint.resume()
+    saved = None if memo is None else memo.resume()
     if saved is not None:
         state = saved
         engine.restore(state.engine)
@@ -142,8 +130,8 @@ def lloyd(
         before = found.labels
         state.centers = engine.update(found, state.centers.select(moving))
         state.active = state.active[moving]
-        if checkpoint is not None:
-            checkpoint.save(lambda: _with_engine(state, engine))
+        if memo is not None:
+            memo.save(lambda: _with_engine(state, engine))
     return state.results
 
 

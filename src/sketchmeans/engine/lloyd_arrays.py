@@ -15,7 +15,7 @@ Arrays = dict[str, Array]
 
 @dataclass(frozen=True)
 class Expected:
-    """What the results of a loop have to fit.
+    """What results of a loop have to fit.
 
     Attributes
     ----------
@@ -31,37 +31,23 @@ class Expected:
     labels: bool
 
 
-def select_prefix(arrays: Arrays, prefix: str) -> Arrays:
-    """Return the arrays whose names have a prefix, without it."""
-    return {
-        name.removeprefix(prefix): value
-        for name, value in arrays.items()
-        if name.startswith(prefix)
-    }
-
-
-def add_prefix(arrays: Arrays, prefix: str) -> Arrays:
-    """Return arrays under names with a prefix."""
-    return {f"{prefix}{name}": value for name, value in arrays.items()}
-
-
-def flatten_results(results: list[LloydResult], labels: bool) -> Arrays:
+def packed_results(results: list[LloydResult], labels: bool) -> Arrays:
     """Return results as arrays; without labels, if nobody needs these."""
     arrays: Arrays = {}
     for i, result in enumerate(results):
         found = {
-            **vars(result.centers),
+            **_packed_centers(result.centers),
             "cost": np.array(result.cost),
             "counts": result.counts,
             "cost_path": np.array(result.cost_path),
             "flags": np.array([result.converged, result.stopped]),
             "labels": result.labels if labels else np.empty(0, np.int32),
         }
-        arrays |= add_prefix(found, f"{i}/")
+        arrays |= {f"{i}/{name}": value for name, value in found.items()}
     return arrays
 
 
-def unflatten_results(arrays: Arrays, expected: Expected) -> list[LloydResult]:
+def unpacked_results(arrays: Arrays, expected: Expected) -> list[LloydResult]:
     """Return the results that arrays hold.
 
     Raises
@@ -69,46 +55,53 @@ def unflatten_results(arrays: Arrays, expected: Expected) -> list[LloydResult]:
     KeyError, ValueError
         If arrays are missing, or do not fit one another or the fit.
     """
-    k, results = expected.shape[1], []
+    n_restarts = expected.shape[0]
+    return [_unpacked_result(arrays, f"{i}/", expected) for i in range(n_restarts)]
+
+
+def _unpacked_result(arrays: Arrays, prefix: str, expected: Expected) -> LloydResult:
+    k = expected.shape[1]
+    flags, labels = arrays[f"{prefix}flags"], arrays[f"{prefix}labels"]
+    counts, path = arrays[f"{prefix}counts"], arrays[f"{prefix}cost_path"]
+    cost = arrays[f"{prefix}cost"]
+    _check(flags.shape == (2,) and flags.dtype == bool, prefix, "flags")
     sizes = [expected.n_rows] if expected.labels else [expected.n_rows, 0]
-    for i in range(expected.shape[0]):
-        found = select_prefix(arrays, f"{i}/")
-        flags, labels, path = found["flags"], found["labels"], found["cost_path"]
-        _check(flags.shape == (2,) and flags.dtype == bool, f"{i}/flags")
-        _check(labels.ndim == 1 and len(labels) in sizes, f"{i}/labels")
-        _check(labels.dtype.kind == "i", f"{i}/labels")
-        is_valid = not len(labels) or 0 <= labels.min() <= labels.max() < k
-        _check(is_valid, f"{i}/labels")
-        _check(_is_real(found["counts"], (k,)), f"{i}/counts")
-        _check(_is_real(path, (path.size,)) and path.size > 0, f"{i}/cost_path")
-        _check(_is_real(found["cost"], ()), f"{i}/cost")
-        results.append(
-            LloydResult(
-                labels,
-                _read_centers(arrays, f"{i}/", 1, expected),
-                float(found["cost"]),
-                found["counts"],
-                path.tolist(),
-                *flags.tolist(),
-            )
-        )
-    return results
+    _check(labels.ndim == 1 and len(labels) in sizes, prefix, "labels")
+    _check(labels.dtype.kind == "i", prefix, "labels")
+    _check(not len(labels) or 0 <= labels.min() <= labels.max() < k, prefix, "labels")
+    _check(_is_real(counts, (k,)), prefix, "counts")
+    _check(_is_real(path, (path.size,)) and path.size > 0, prefix, "cost_path")
+    _check(_is_real(cost, ()), prefix, "cost")
+    return LloydResult(
+        labels,
+        _unpacked_centers(arrays, prefix, 1, expected),
+        float(cost),
+        counts,
+        path.tolist(),
+        *flags.tolist(),
+    )
 
 
-def flatten_state(state: LloydState) -> Arrays:
+def packed_state(state: LloydState) -> Arrays:
     """Return the state of a loop as arrays."""
     return {
-        **flatten_results(state.results, labels=True),
-        **add_prefix(vars(state.centers), "next/"),
-        **add_prefix(state.engine, "engine/"),
+        **packed_results(state.results, labels=True),
+        **{f"next/{n}": v for n, v in _packed_centers(state.centers).items()},
+        **{f"engine/{name}": value for name, value in state.engine.items()},
         "iteration": np.array(state.iteration),
         "active": state.active,
         "empty_before": state.empty_before,
     }
 
 
-def unflatten_state(arrays: Arrays, expected: Expected) -> LloydState:
-    """Return the state that arrays hold; errors are those of `unflatten_results`."""
+def unpacked_state(arrays: Arrays, expected: Expected) -> LloydState:
+    """Return the state that arrays hold; errors are those of `unpacked_results`."""
+    prefix = "engine/"
+    engine = {
+        name.removeprefix(prefix): value
+        for name, value in arrays.items()
+        if name.startswith(prefix)
+    }
     n_restarts = expected.shape[0]
     active, empty = arrays["active"], arrays["empty_before"]
     iteration = arrays["iteration"]
@@ -119,23 +112,33 @@ def unflatten_state(arrays: Arrays, expected: Expected) -> LloydState:
     _check(empty.shape == (n_restarts,) and empty.dtype.kind == "i", "empty_before")
     return LloydState(
         int(iteration),
-        unflatten_results(arrays, expected),
+        unpacked_results(arrays, expected),
         active,
-        _read_centers(arrays, "next/", len(active), expected),
+        _unpacked_centers(arrays, "next/", len(active), expected),
         empty,
-        select_prefix(arrays, "engine/"),
+        engine,
     )
 
 
-def _read_centers(
+def _packed_centers(centers: Centers) -> Arrays:
+    return {
+        "coefficients": centers.coefficients,
+        "squared_norms": centers.squared_norms,
+        "means": centers.means,
+    }
+
+
+def _unpacked_centers(
     arrays: Arrays, prefix: str, n_restarts: int, expected: Expected
 ) -> Centers:
     _, k, m = expected.shape
-    found = {}
-    for name in ("coefficients", "squared_norms", "means"):
+    found = {
+        name: arrays[f"{prefix}{name}"]
+        for name in ("coefficients", "squared_norms", "means")
+    }
+    for name, array in found.items():
         shape = (n_restarts, k) if name == "squared_norms" else (n_restarts, k, m)
-        found[name] = arrays[f"{prefix}{name}"]
-        _check(_is_real(found[name], shape), f"{prefix}{name}")
+        _check(_is_real(array, shape), prefix, name)
     return Centers(**found)
 
 
@@ -145,6 +148,6 @@ def _is_real(array: Array, shape: tuple[int, ...]) -> bool:
     return is_float and bool(np.isfinite(array).all())
 
 
-def _check(holds: bool | np.bool_, name: str) -> None:
+def _check(holds: bool | np.bool_, *name: str) -> None:
     if not holds:
-        raise ValueError(f"{name} does not fit the fit")
+        raise ValueError(f"{''.join(name)} does not fit the fit")

@@ -53,20 +53,13 @@ class Reduction(ABC):
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over blocks, added up along the tree of their numbers.
+    """Sums over blocks, added up along the tree of their numbers."""
 
-    Attributes
-    ----------
-    terms : TreeSum
-        Of the sums over clusters and of the costs, flattened.
-    counts : TreeSum
-        Of the weights of the clusters.
-    changed : ndarray of shape (R,)
-        Whether the label of a row that counts has changed.
-    """
-
+    #: Of the sums over clusters and of the costs, flattened.
     terms: TreeSum
+    #: Of the weights of the clusters.
     counts: TreeSum
+    #: Whether the label of a row that counts has changed, for each restart.
     changed: Array
 
 

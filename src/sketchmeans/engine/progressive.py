@@ -286,7 +286,7 @@ def race(
         if schedule.recorder is None:
             return run()
         return schedule.recorder.race(
-            lambda checkpoint: run(checkpoint=checkpoint),
+            lambda memo: run(memo=memo),
             centers,
             len(engine.rows),
             labels=whole,

@@ -206,19 +206,8 @@ def _coarse_step(space: Space, k: int) -> int:
 class InputSpace:
     """A Euclidean space of points: plain k-means, linear and cosine kernels.
 
-    ``b_x = φ(x)``, about an origin where the rows lie far from zero, and ``M`` is the
-    identity.
-
-    Parameters
-    ----------
-    n_features : int
-    dtype : dtype
-    k : int
-        Number of clusters.
-    shift : ndarray of shape (d,)
-        The origin.
-    features : callable, optional
-        φ, from blocks to blocks.
+    ``b_x = φ(x)``, about an origin `shift` (d,) where the rows lie far from zero, and
+    ``M`` is the identity; `features` is φ, from blocks to blocks.
     """
 
     storable = False  # the rows are their own kernel values
@@ -279,16 +268,8 @@ class FeatureSpace:
 
     ``b_x`` are the features themselves, so that no kernel value is computed, and
     ``M`` is the projection onto the span.  Far from zero the span is taken through the
-    mean of the landmarks: centres move with the rows.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    landmarks : ndarray of shape (m, d)
-    dtype : dtype
-        Float type of the features.
-    rank : int, optional
-        Keep at most this many directions of the span.
+    mean of the landmarks: centres move with the rows.  At most `rank` directions of it
+    are kept.
     """
 
     storable = False
