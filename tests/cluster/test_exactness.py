@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.data.rows import as_rows
-from sketchmeans.engine.progressive import subsample_sizes
+from sketchmeans.engine.restarts import subsample_sizes
 from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.engine.subsample import inclusion_probabilities, nested_subsample
 from sketchmeans.kernels import as_kernel

@@ -92,7 +92,7 @@ def test_a_finished_fit_is_read_and_not_computed(X, tmp_path, monkeypatch):
     file = tmp_path / "run.ckpt"
     first = estimator().fit(X, checkpoint=file)
     monkeypatch.setattr(
-        "sketchmeans.engine.progressive.lloyd",
+        "sketchmeans.engine.restarts.lloyd",
         lambda *_, **__: pytest.fail("computed again"),
     )
     again = estimator().fit(X, checkpoint=str(file))

@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs
 
 from sketchmeans import NystromKMeans, open_rows
 from sketchmeans.data.rows import Rows, SourceRows, by_block
-from sketchmeans.engine import progressive
+from sketchmeans.engine import restarts
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.bounds import CenterShifts, Reassign
 from sketchmeans.engine.passes import FullPass, LoosenBounds, PartialPass
@@ -107,7 +107,7 @@ def test_a_race_in_a_rough_space_loses_nothing(width, monkeypatch):
         ]
 
     quick = costs()
-    monkeypatch.setattr(progressive, "coarse_space", lambda space, k: None)
+    monkeypatch.setattr(restarts, "coarse_space", lambda space, k: None)
     assert np.mean(quick) <= 1.003 * np.mean(costs())
 
 

@@ -16,7 +16,7 @@ from sketchmeans.engine.gram import GramEngine, gram_matrix, has_distances
 from sketchmeans.engine.init import Seeding, Start, read_start
 from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.progressive import SWAP_WORK
+from sketchmeans.engine.restarts import SWAP_WORK
 from sketchmeans.engine.space import FeatureSpace, LandmarkSpace, SpanSpace
 from sketchmeans.engine.swaps import improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult

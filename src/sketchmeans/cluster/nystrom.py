@@ -26,18 +26,18 @@ from sketchmeans.cluster.resume import (
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.labels import check_labels_path, written_labels
 from sketchmeans.data.rows import HELD_BYTES, Block, Rows
-from sketchmeans.engine.audit import audited
+from sketchmeans.engine.audit import audit_result
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
 from sketchmeans.engine.gram import given_matrix
 from sketchmeans.engine.init import Seeding, Start, read_start
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.progressive import (
+from sketchmeans.engine.restarts import (
     Schedule,
-    final,
-    heats,
-    rescued,
+    finish_restarts,
+    improve_by_swaps,
+    race_restarts,
+    rescue_far_rows,
     sizes_for,
-    swapped,
 )
 from sketchmeans.engine.space import (
     LandmarkSpace,
@@ -347,7 +347,7 @@ class NystromKMeans(KernelClusterer):
             engine = new_engine(rows, space, schedule.budget)
             centers = _given_centers(engine, start, kernel, self.n_clusters)
         else:
-            engine, centers = heats(
+            engine, centers = race_restarts(
                 rows,
                 space,
                 kernel.distances_among,
@@ -357,26 +357,26 @@ class NystromKMeans(KernelClusterer):
                 rng,
                 progress,
             )
-        results = final(engine, centers, schedule, progress)
+        results = finish_restarts(engine, centers, schedule, progress)
         if len(results) > 1 and schedule.swaps:
             # There are no subsamples, as rows are few: those of a cluster are fetched.
             local = engine
             if find_adapter(rows) is not None:
                 here = rows.subset(np.arange(len(rows)), rows.weights)
                 local = local_engine(here, space)
-            best, *_ = swapped(
+            best, *_ = improve_by_swaps(
                 local, results, kernel.distances_among, schedule, rng, progress, "all "
             )
             if local is not engine and best is not results[0]:
-                best, *_ = final(engine, best.centers, schedule, progress)
+                best, *_ = finish_restarts(engine, best.centers, schedule, progress)
             results = [best]
         result = results[0]
         if given or find_adapter(rows) is not None or not kernel.positive_definite:
             return space, engine, result, True
-        result = rescued(
+        result = rescue_far_rows(
             engine, result, kernel.distances_among, schedule, rng, progress
         )
-        return space, engine, *audited(engine, result)
+        return space, engine, *audit_result(engine, result)
 
     @available_if(_has_rows)
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:

@@ -12,18 +12,18 @@ from sklearn.callback import with_callbacks
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Rows
-from sketchmeans.engine.audit import audited
+from sketchmeans.engine.audit import audit_result
 from sketchmeans.engine.blocks import BlockEngine, local_engine
 from sketchmeans.engine.init import Seeding, as_seeding
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.progressive import (
+from sketchmeans.engine.restarts import (
     Schedule,
-    final,
-    heat,
-    heats,
-    race,
-    rescued,
-    swapped,
+    drop_worse_half,
+    finish_restarts,
+    improve_by_swaps,
+    race_restarts,
+    rescue_far_rows,
+    run_restarts,
 )
 from sketchmeans.engine.space import InputSpace
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
@@ -191,8 +191,10 @@ class SketchedKMeans(Clusterer):
             if self.polish:
                 schedule = replace(schedule, max_iter=self.polish)
                 among = squared_distances_among
-                result = rescued(engine, result, among, schedule, cluster_rng, progress)
-            result, is_sound = audited(engine, result)
+                result = rescue_far_rows(
+                    engine, result, among, schedule, cluster_rng, progress
+                )
+            result, is_sound = audit_result(engine, result)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
         self._warn_of_rounding(result, is_sound)
@@ -214,7 +216,7 @@ class SketchedKMeans(Clusterer):
         progress: Progress,
     ) -> list[LloydResult]:
         """Return the best few restarts after passes over the whole sketch."""
-        engine, centers = heats(
+        engine, centers = race_restarts(
             sketch,
             InputSpace.of(sketch, self.n_clusters),
             squared_distances_among,
@@ -226,10 +228,10 @@ class SketchedKMeans(Clusterer):
         )
         is_small = len(centers) > _FINALISTS  # no subsamples
         if is_small:
-            centers = heat(engine, centers, schedule, progress)
-        found = final(engine, centers, schedule, progress)
+            centers = drop_worse_half(engine, centers, schedule, progress)
+        found = finish_restarts(engine, centers, schedule, progress)
         if is_small and schedule.swaps:
-            found = swapped(
+            found = improve_by_swaps(
                 engine,
                 found,
                 squared_distances_among,
@@ -255,7 +257,7 @@ class SketchedKMeans(Clusterer):
                 passes = min(passes, _PLAYOFF_PASSES)
             schedule = Schedule(len(left), passes, self.tol, 0)
             centers = side_by_side([result.centers for result in left])
-            results = race(engine, centers, schedule, progress, name="all ")
+            results = run_restarts(engine, centers, schedule, progress, name="all ")
             spent += max(result.n_iter for result in results)
             for result, before in zip(results, left, strict=True):
                 result.cost_path = before.cost_path + result.cost_path

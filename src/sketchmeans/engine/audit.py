@@ -63,7 +63,7 @@ def audit(engine: BlockEngine, result: LloydResult) -> Audit:
     return Audit(result.cost, _are_exemplars(engine, result, numbers))
 
 
-def audited(engine: BlockEngine, result: LloydResult) -> tuple[LloydResult, bool]:
+def audit_result(engine: BlockEngine, result: LloydResult) -> tuple[LloydResult, bool]:
     """Return the result with the cost that was found, and whether that is sound."""
     found = audit(engine, result)
     path = [*result.cost_path[:-1], found.cost]

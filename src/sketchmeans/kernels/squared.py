@@ -138,6 +138,7 @@ def squared_distances_among(
                     *(part[slice(*span)] for part in (X, centred, norms))
                 ),
                 spans(len(rows), height),
+                height * rows.n_features * len(numbers),
             )
         values = filled(parts, (len(rows), len(numbers)))
         if lengths is not None:

@@ -9,7 +9,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.progressive import Schedule, final, heats
+from sketchmeans.engine.restarts import Schedule, finish_restarts, race_restarts
 from sketchmeans.engine.space import InputSpace
 from sketchmeans.kernels import Kernel, Precomputed, squared_distances_among
 from sketchmeans.landmarks.base import Landmarks, warn_if_fewer
@@ -26,7 +26,7 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
     (OG17 §4.3).  The landmarks are no rows of the data.  Not for precomputed kernels.
 
     Costs n·m·d for the seeds, for each pass, and memory of a few numbers a row; where
-    n is large against m, both start on subsamples (`progressive.heats`).
+    n is large against m, both start on subsamples (`restarts.race_restarts`).
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
         )
         space = InputSpace.of(rows, n_landmarks)
         progress = Progress(self)
-        engine, start = heats(
+        engine, start = race_restarts(
             rows,
             space,
             squared_distances_among,
@@ -87,7 +87,7 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
             rng,
             progress,
         )
-        best = final(engine, start, schedule, progress)[0]
+        best = finish_restarts(engine, start, schedule, progress)[0]
         progress.finish()
         # Where values repeat, more clusters than values leave some without rows.
         filled = best.counts > 0.0

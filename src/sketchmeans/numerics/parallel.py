@@ -27,6 +27,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+#: Products of numbers that are worth a task of another thread: some two milliseconds.
+_TASK_WORK = 2e7
+
+
 def effective_n_jobs(n_jobs: int | None) -> int:
     """Return the number of threads that `n_jobs` stands for.
 
@@ -159,16 +163,30 @@ class Workers:
         _one_blas_thread.leave()
 
     def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item]
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        work: float = np.inf,
     ) -> Iterator[Result]:
         """Yield ``function(item)`` in the order of `items`, a few ahead of time.
 
-        A lone item stays in this thread.
+        Items of little work, counted in products of numbers, are handed over together,
+        or done in this thread: less than a millisecond is not worth the way.
         """
         few = list(items)
-        if self._pool is None or len(few) < 2:
-            return map(function, few)
-        return self._ahead(function, few)
+        if self._pool is None or len(few) == 1:
+            yield from map(function, few)
+        elif work >= _TASK_WORK:
+            yield from self._ahead(function, few)
+        else:
+            n_tasks = int(len(few) * work // _TASK_WORK)
+            if n_tasks < 2:
+                yield from map(function, few)
+                return
+            size = -(-len(few) // max(n_tasks, self.n_jobs))
+            parts = [few[i : i + size] for i in range(0, len(few), size)]
+            for part in self._ahead(lambda part: [*map(function, part)], parts):
+                yield from part
 
     def _ahead(
         self, function: Callable[[Item], Result], items: Iterable[Item]

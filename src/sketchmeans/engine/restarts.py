@@ -26,7 +26,7 @@ from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.numerics.linalg import Array
 
 #: Passes after which the first half of the restarts is dropped.
-_HEAT_PASSES = 5
+_FIRST_PASSES = 5
 #: Restarts of which none is dropped before the last subsample.
 _FINALISTS = 4
 #: Size of the first subsample, and enough rows a cluster.
@@ -103,7 +103,7 @@ class Schedule:
     n_final: int = 1
 
 
-def heats(
+def race_restarts(
     rows: Rows,
     space: Space,
     distances: Callable[[Rows], Distances],
@@ -117,7 +117,7 @@ def heats(
 
     The restarts race.  The worse half is dropped after a few passes over the first
     subsample, and again with each doubling of it until few are left; the best is left
-    for full passes over all rows.  The race is run in a rough space, if there is one;
+    for full passes over all rows.  The race is run in a coarse space, if there is one;
     the best goes on in the whole space, on the last subsample first if passes over all
     rows are dear.  Without subsamples all restarts are left.
     """
@@ -134,16 +134,20 @@ def heats(
             seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
         if not sizes:
             return engine, engine.centers_at(seeds)
-        rough = coarse_space(space, n_clusters)
-        sample = local_engine(nested, rough or space, schedule.budget, many_passes=True)
+        coarse = coarse_space(space, n_clusters)
+        sample = local_engine(
+            nested, coarse or space, schedule.budget, many_passes=True
+        )
         centers = sample.centers_at(seeds)
         if schedule.n_init > 1:
-            centers = heat(sample.leading(sizes[0]), centers, schedule, progress)
+            centers = drop_worse_half(
+                sample.leading(sizes[0]), centers, schedule, progress
+            )
         for size in sizes:
             part = sample.leading(size)
-            results = race(part, centers, schedule, progress)
+            results = run_restarts(part, centers, schedule, progress)
             if size == sizes[-1] and schedule.swaps:
-                results = swapped(
+                results = improve_by_swaps(
                     part,
                     results,
                     distances,
@@ -154,33 +158,35 @@ def heats(
                 )
             half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
             centers = _best_centers(results, max(half, schedule.n_final))
-        if rough is not None:
+        if coarse is not None:
             assert isinstance(space, LandmarkSpace)
             centers = engine.centers_of_means(lift_means(space, centers))
             if not cheap_to_repeat(rows, space):
                 sample = local_engine(nested, space, schedule.budget, many_passes=True)
-                results = race(sample.leading(sizes[-1]), centers, schedule, progress)
+                results = run_restarts(
+                    sample.leading(sizes[-1]), centers, schedule, progress
+                )
                 centers = _best_centers(results, schedule.n_final)
         return engine, centers
 
 
-def heat(
+def drop_worse_half(
     engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
 ) -> Centers:
     """Return the centres of the better half of the restarts, after a few passes."""
-    results = race(engine, centers, schedule, progress, _HEAT_PASSES)
+    results = run_restarts(engine, centers, schedule, progress, _FIRST_PASSES)
     return _best_centers(results, max(_half(results), schedule.n_final))
 
 
-def final(
+def finish_restarts(
     engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
 ) -> list[LloydResult]:
     """Return all restarts after passes over all rows, side by side; the best first."""
-    results = race(engine, centers, schedule, progress, name="all ")
+    results = run_restarts(engine, centers, schedule, progress, name="all ")
     return sorted(results, key=lambda result: result.cost)
 
 
-def swapped(
+def improve_by_swaps(
     engine: BlockEngine,
     results: list[LloydResult],
     distances: Callable[[Rows], Distances],
@@ -216,7 +222,7 @@ def swapped(
     return [best, *others]
 
 
-def rescued(
+def rescue_far_rows(
     engine: BlockEngine,
     result: LloydResult,
     distances: Callable[[Rows], Distances],
@@ -261,7 +267,7 @@ def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
     return far if is_much else far[:0]
 
 
-def race(
+def run_restarts(
     engine: BlockEngine,
     centers: Centers,
     schedule: Schedule,
