@@ -2,42 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
-import sketchmeans
-
-ROOT = Path(sketchmeans.__file__).parent
-
-#: A package imports from itself and from packages before it.
-LAYERS = (
-    "numerics",
-    "data",
-    "kernels",
-    "engine",
-    "landmarks",
-    "reduction",
-    "nystrom",
-    "cluster",
-    "distributed",
-    "theory",
-    "diagnostics",
-    "persistence",
-    "report",
-    "cli",
-)
-
-
-def imported_modules(path: Path) -> set[str]:
-    """Return the modules of this library that a file imports, anywhere in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.partition(".")[0] == "sketchmeans"}
+from docs.draw_layers import HERE, LAYERS, ROOT, draw, imported_modules
 
 
 def test_every_package_is_a_layer() -> None:
@@ -56,3 +21,8 @@ def test_imports_point_one_way() -> None:
                 assert LAYERS[layer] == "cli", f"{path} imports {name}"
             else:
                 assert LAYERS.index(package) <= layer, f"{path} imports {name}"
+
+
+def test_the_picture_is_that_of_the_code() -> None:
+    text = (HERE / "layers.svg").read_text(encoding="utf-8")
+    assert text == draw(), "run: python -m docs.draw_layers"

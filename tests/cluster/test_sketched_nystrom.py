@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -18,6 +19,8 @@ from sketchmeans import (
     LaplacianScore,
     NystromKMeans,
     SignProjection,
+    load,
+    save,
 )
 from sketchmeans.landmarks import SELECTORS
 from tests import oracles
@@ -307,3 +310,35 @@ def test_given_landmarks_are_checked_before_they_are_reduced(
 ):
     with pytest.raises(ValueError, match=re.escape(text)):
         NystromKMeans(K, reducer=reducer, landmarks=landmarks).fit(X)
+
+
+@pytest.mark.parametrize("reducer", [ApproximateSVD(3), SignProjection(20)])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
+def test_an_offset_does_not_fill_the_sketch(reducer, kernel, tmp_path):
+    """Rows far from zero are sketched about their mean, here and in `predict`."""
+    rng = np.random.default_rng(5)
+    groups = np.repeat(np.arange(4), 150)
+    near = rng.normal(size=(4, 60))[groups] * 3.0 + rng.normal(size=(600, 60))
+    X = (near + 1e6 * rng.uniform(0.5, 1.5, size=60)).astype(np.float32)
+    model = NystromKMeans(4, kernel=kernel, reducer=reducer, random_state=0)
+    model.fit(X)
+    plain = clone(model).fit(near)
+    assert adjusted_rand_score(groups, plain.labels_) > 0.95
+    assert adjusted_rand_score(groups, model.labels_) > 0.95
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    save(model, tmp_path / "model.skm")
+    np.testing.assert_array_equal(
+        load(tmp_path / "model.skm").predict(X), model.labels_
+    )
+    # Points and row numbers are given in the space of X.
+    given = clone(model).set_params(landmarks=X[::20], init=X[::150]).fit(X)
+    numbered = clone(model).set_params(
+        landmarks=np.arange(0, 600, 20), init=np.arange(0, 600, 150)
+    )
+    assert adjusted_rand_score(given.labels_, numbered.fit(X).labels_) > 0.99
+
+
+def test_kernels_that_see_a_shift_are_given_the_rows_as_they_are():
+    X = np.random.default_rng(0).normal(size=(200, 8)) + 1e3
+    inside, pipeline = behind(SignProjection(4, random_state=0), kernel="polynomial")
+    assert_same_fit(inside.fit(X), pipeline.fit(X), X, X[:9], rtol=1e-6)

@@ -63,8 +63,8 @@ class Clusterer(
     #: Whether rows may be a Dask collection.
     _takes_dask = False
 
-    #: Restarts when ``n_init="auto"``.
-    _auto_restarts: int
+    #: What ``n_init="auto"`` stands for where restarts are cheap.
+    _auto_restarts = 12
 
     n_clusters: int
     n_init: int | str

@@ -67,7 +67,7 @@ def add_batch(model: Any, X: Any, sample_weight: Any) -> Any:
     return model
 
 
-def forget_batches(model: Any) -> None:
-    """Drop what batches have left: a new fit starts anew."""
-    for name in ("_inverse", "_masses"):
-        vars(model).pop(name, None)
+def forget_earlier(model: Any) -> None:
+    """Drop what earlier fits and batches have left: a new fit starts anew."""
+    for name in ("_inverse", "_masses", "_shift"):
+        model.__dict__.pop(name, None)

@@ -27,6 +27,9 @@ from sketchmeans.numerics.memory import FIXED_NEED
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import all_or_nothing, as_generator, is_auto
 
+#: n²k times the number of restarts, at most, for ``n_init="auto"``.
+_RESTART_WORK = 2.4e9
+
 
 class KernelKMeans(KernelClusterer):
     """Exact kernel k-means on the n × n Gram matrix.
@@ -56,8 +59,9 @@ class KernelKMeans(KernelClusterer):
         "random", "k-means++", "greedy-k-means++", "local-search"; or points (k, d), row
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
-        Restarts; the best is kept.  "auto" is 2, of which the better one is improved
-        by swaps of centres for rows far from all centres; or 1 from a given start.
+        Restarts; the best is kept.  "auto" is 12, or fewer (at least 2) where n²k is
+        above 2·10⁸, the best of which is improved by swaps of centres for rows far from
+        all centres; or 1 from a given start.
     max_iter : int, default=300
         Most passes of one restart.
     tol : float, default=1e-4
@@ -111,8 +115,6 @@ class KernelKMeans(KernelClusterer):
     [np.float64(150.0), np.float64(150.0)]
     """
 
-    _auto_restarts = 2
-
     def __init__(
         self,
         n_clusters: int = 8,
@@ -165,6 +167,9 @@ class KernelKMeans(KernelClusterer):
             rows = self._training_rows(X, sample_weight, workers)
             start = read_start(self.init, len(rows), self.n_clusters)
             restarts = self._restarts(start)
+            if is_auto(self.n_init):
+                cheap = int(_RESTART_WORK / (len(rows) ** 2 * self.n_clusters))
+                restarts = min(restarts, max(2, cheap))
             self._check_memory(rows, restarts)
             rows = rows.held()
             progress = Progress(self, self.verbose)

@@ -71,15 +71,19 @@ class KernelClusterer(Clusterer):
             "Give an array of floats or raise max_memory.",
         )
 
-    def _resolved_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
-        """Return the kernel with its bandwidth as a number."""
-        kernel = as_kernel(
+    def _named_kernel(self) -> Kernel:
+        """Return the kernel that the parameters name."""
+        return as_kernel(
             self.kernel,
             gamma=self.gamma,
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.kernel_params,
-        ).resolved(rows, rng)
+        )
+
+    def _resolved_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
+        """Return the kernel with its bandwidth as a number."""
+        kernel = self._named_kernel().resolved(rows, rng)
         warn_if_indefinite(kernel)
         self._check_bandwidth(kernel, rows, rng)
         return kernel

@@ -11,10 +11,9 @@ import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
-from sketchmeans.cluster.batches import add_batch, forget_batches
+from sketchmeans.cluster.batches import add_batch, forget_earlier
 from sketchmeans.cluster.choice import select_landmarks
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
-from sketchmeans.cluster.memory import fit_need, plan_memory, thread_need
 from sketchmeans.cluster.remote import check_no_reducer, check_possible
 from sketchmeans.cluster.resume import (
     check_checkpoint,
@@ -23,34 +22,22 @@ from sketchmeans.cluster.resume import (
     remembered,
     seed_of,
 )
+from sketchmeans.cluster.search import search_clusters
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.labels import check_labels_path, written_labels
 from sketchmeans.data.rows import HELD_BYTES, Block, Rows
-from sketchmeans.engine.audit import audit_result
-from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
-from sketchmeans.engine.gram import given_matrix
-from sketchmeans.engine.init import Seeding, Start, read_start
+from sketchmeans.engine.init import read_start
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.restarts import (
-    Schedule,
-    finish_restarts,
-    improve_by_swaps,
-    race_restarts,
-    rescue_far_rows,
-    sizes_for,
-)
 from sketchmeans.engine.space import (
     LandmarkSpace,
     SpanSpace,
-    landmark_space,
+    origin,
 )
-from sketchmeans.engine.types import Centers, LloydResult
+from sketchmeans.engine.types import LloydResult
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks import (
-    Landmarks,
-)
-from sketchmeans.numerics.memory import format_bytes, memory_budget
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -59,10 +46,13 @@ from sketchmeans.numerics.parameters import (
     check_option,
     is_auto,
 )
-from sketchmeans.reduction import ReducedRows, as_reducer, reduced
-
-#: Restarts that race on subsamples: side by side, and dropped early, they cost little.
-_RACE_RESTARTS = 12
+from sketchmeans.reduction import (
+    ReducedRows,
+    Reducer,
+    ShiftedRows,
+    as_reducer,
+    reduced,
+)
 
 
 def _has_rows(model: NystromKMeans) -> bool:
@@ -119,9 +109,8 @@ class NystromKMeans(KernelClusterer):
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
         Restarts.  They run side by side and race on the subsamples: the worse half is
-        dropped again and again.  "auto" is 12 on subsamples and 4 without, the best of
-        which is improved by swaps of centres for rows far from all centres; or 1 from a
-        given start.
+        dropped again and again.  "auto" is 12, the best of which is improved by swaps
+        of centres for rows far from all centres; or 1 from a given start.
     max_iter : int, default=300
         Most passes in each stage.
     tol : float, default=1e-4
@@ -197,8 +186,6 @@ class NystromKMeans(KernelClusterer):
     """
 
     _takes_dask = True
-
-    _auto_restarts = 4
 
     def __init__(
         self,
@@ -289,94 +276,38 @@ class NystromKMeans(KernelClusterer):
             start = read_start(self.init, len(original), self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("kernel"):
-                reducer, rows = self._reduce(original, sketch_rng)
+                reducer, shift, rows = self._reduce(original, sketch_rng)
                 kernel = self._resolved_kernel(rows, kernel_rng)
             with progress.step("landmarks"):
                 both = landmark_rng, growth_rng
                 choose = partial(select_landmarks, self, rows, kernel, *both)
                 landmarks, path = remembered(record, rows, kernel, choose)
-            found = partial(self._cluster, kernel, start, record, cluster_rng, progress)
-            space, engine, result, is_sound = found(rows, landmarks)
-            if not is_sound and rows.dtype == np.float32 and not is_given(kernel):
+            search = partial(search_clusters, self, kernel, start, record)
+            found = search(cluster_rng, progress, rows, landmarks)
+            if not found.is_sound and rows.dtype == np.float32 and not is_given(kernel):
                 # The distances are rounding: start again with more digits.
-                landmarks = replace(
-                    landmarks, points=landmarks.points.astype(np.float64)
-                )
-                space, engine, result, is_sound = found(rows.in_float64(), landmarks)
-            exemplars = engine.exemplars(result.centers, result.labels)
+                wide = landmarks.points.astype(np.float64)
+                landmarks = replace(landmarks, points=wide)
+                found = search(cluster_rng, progress, rows.in_float64(), landmarks)
+            result = found.result
+            exemplars = found.engine.exemplars(result.centers, result.labels)
             progress.finish()
         finish_record(record)
-        self._warn_of_rounding(result, is_sound)
-        forget_batches(self)
+        self._warn_of_rounding(result, found.is_sound)
+        forget_earlier(self)
         self.landmarks_ = as_precise(landmarks.points, rows.dtype)
         self.landmark_indices_ = landmarks.indices
         self.landmark_path_ = path
-        self.rank_ = space.rank
+        self.rank_ = found.space.rank
         self.reducer_ = reducer
+        if shift is not None:
+            self._shift = shift
         self._store_kernel(kernel, original, exemplars)
-        self._store_centers(space, result)
+        self._store_centers(found.space, result)
         self._store(original, result, exemplars)
         if labels_out is not None:
             self.labels_ = written_labels(self.labels_, labels_out)
         return self
-
-    def _cluster(
-        self,
-        kernel: Kernel,
-        start: Start | Seeding,
-        record: Any,
-        rng: np.random.Generator,
-        progress: Progress,
-        rows: Rows,
-        landmarks: Landmarks,
-    ) -> tuple[SpanSpace, BlockEngine, LloydResult, bool]:
-        """Return space, engine and result, and whether its cost is not rounding."""
-        given = is_given(kernel)
-        space = landmark_space(
-            kernel,
-            landmarks.points,
-            rows.dtype,
-            rows.workers,
-            rank=self.rank,
-            gram=given_matrix(rows, landmarks.indices) if given else None,
-            diagonal=kernel.row_diagonal(rows) if given else None,
-        )
-        schedule = self._schedule(rows, space, start)
-        schedule = replace(schedule, recorder=record)
-        if isinstance(start, Start):
-            engine = new_engine(rows, space, schedule.budget)
-            centers = _given_centers(engine, start, kernel, self.n_clusters)
-        else:
-            engine, centers = race_restarts(
-                rows,
-                space,
-                kernel.distances_among,
-                start,
-                self.n_clusters,
-                schedule,
-                rng,
-                progress,
-            )
-        results = finish_restarts(engine, centers, schedule, progress)
-        if len(results) > 1 and schedule.swaps:
-            # There are no subsamples, as rows are few: those of a cluster are fetched.
-            local = engine
-            if find_adapter(rows) is not None:
-                here = rows.subset(np.arange(len(rows)), rows.weights)
-                local = local_engine(here, space)
-            best, *_ = improve_by_swaps(
-                local, results, kernel.distances_among, schedule, rng, progress, "all "
-            )
-            if local is not engine and best is not results[0]:
-                best, *_ = finish_restarts(engine, best.centers, schedule, progress)
-            results = [best]
-        result = results[0]
-        if given or find_adapter(rows) is not None or not kernel.positive_definite:
-            return space, engine, result, True
-        result = rescue_far_rows(
-            engine, result, kernel.distances_among, schedule, rng, progress
-        )
-        return space, engine, *audit_result(engine, result)
 
     @available_if(_has_rows)
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -406,24 +337,39 @@ class NystromKMeans(KernelClusterer):
             return self.fit(X, sample_weight=sample_weight)
         return add_batch(self, X, sample_weight)
 
-    def _reduce(self, rows: Rows, rng: np.random.Generator) -> tuple[Any, Rows]:
-        """Return the fitted reducer and the rows behind it; None and the rows as is."""
+    def _reduce(
+        self, rows: Rows, rng: np.random.Generator
+    ) -> tuple[Any, Array | None, Rows]:
+        """Return the fitted reducer, where rows are taken about, and the reduced rows.
+
+        A sketch of rows that are far from zero is one of their offset, and little else.
+        """
         if self.reducer is None:
-            return None, rows
+            return None, None, rows
         if self.__sklearn_tags__().input_tags.pairwise:
             raise ValueError(
                 f"reducer={self.reducer!r} should be None with kernel='precomputed': "
                 "there are no features to reduce."
             )
-        reducer = as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs)
-        view = reduced(reducer, rows, getattr(self, "feature_names_in_", None))
+        reducer, shift = (
+            as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs),
+            None,
+        )
+        if isinstance(reducer, Reducer) and self._named_kernel().shift_invariant:
+            shift = origin(rows)
+            shift = shift if shift.any() else None
+        names = getattr(self, "feature_names_in_", None)
+        view = reduced(reducer, _shift_rows(rows, shift), names)
         if view.held_memory <= HELD_BYTES:  # the data alone decide
             view.hold()
-        return reducer, view
+        return reducer, shift, view
 
     def _view(self, rows: Rows) -> Rows:
         check_no_reducer(self.reducer_, rows)
-        return rows if self.reducer_ is None else ReducedRows(rows, self.reducer_)
+        if self.reducer_ is None:
+            return rows
+        shift = getattr(self, "_shift", None)
+        return ReducedRows(_shift_rows(rows, shift), self.reducer_)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -432,33 +378,6 @@ class NystromKMeans(KernelClusterer):
             check_integer("n_landmarks", self.n_landmarks)
         if self.rank is not None:
             check_integer("rank", self.rank)
-
-    def _schedule(
-        self, rows: Rows, space: SpanSpace, start: Start | Seeding
-    ) -> Schedule:
-        """Return how to iterate, after a check that the work fits in memory."""
-        progressive = self.algorithm == "progressive" and not is_given(space.kernel)
-        sizes = sizes_for(rows, space, self.n_clusters) if progressive else []
-        restarts = self._restarts(start)
-        if sizes and is_auto(self.n_init) and not isinstance(start, Start):
-            restarts = _RACE_RESTARTS
-        sample = sizes[-1] if sizes and not isinstance(start, Start) else 0
-        need = fit_need(rows, space, self.n_clusters, restarts, sample)
-        budget = memory_budget(self.max_memory)
-        thread = thread_need(rows, space, self.n_clusters, restarts)
-        # Threads cost memory but change no bit: rather fewer of them than an error.
-        rows.workers.limit(max(1, min(rows.workers.n_jobs, (budget - need) // thread)))
-        need += thread * rows.workers.n_jobs
-        reading = f" ({format_bytes(rows.memory)} to read X)" if rows.memory else ""
-        spare = plan_memory(
-            need,
-            self.max_memory,
-            f"{space.landmarks.shape[0]:,} landmarks on {len(rows):,} rows of "
-            f"{rows.n_features:,} features need {{}}{reading}",
-            "Lower n_landmarks or raise max_memory.",
-        )
-        swaps = is_auto(self.n_init) and not isinstance(start, Start)
-        return Schedule(restarts, self.max_iter, self.tol, spare, progressive, swaps)
 
     def _store_centers(self, space: SpanSpace, result: LloydResult) -> None:
         centers = result.centers
@@ -472,13 +391,5 @@ class NystromKMeans(KernelClusterer):
         return self.landmarks_
 
 
-def _given_centers(
-    engine: BlockEngine, start: Start, kernel: Kernel, n_clusters: int
-) -> Centers:
-    """Return the centres of a start that the user gave."""
-    if start.indices is not None:
-        return engine.centers_at(start.indices[None])
-    rows = engine.rows
-    if isinstance(rows, ReducedRows) and start.points is not None:
-        start = Start(points=rows.points(start.check_points(rows.source, kernel)))
-    return engine.centers_of(start.partition(rows, kernel, n_clusters), n_clusters)
+def _shift_rows(rows: Rows, shift: Array | None) -> Rows:
+    return rows if shift is None else ShiftedRows(rows, shift)

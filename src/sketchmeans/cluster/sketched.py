@@ -68,7 +68,7 @@ class SketchedKMeans(Clusterer):
         "local-search".
     n_init : int or "auto", default="auto"
         Restarts on the sketch; the best three are compared in the original space.
-        "auto" is 8, the best of which is improved by swaps of centres for rows far
+        "auto" is 12, the best of which is improved by swaps of centres for rows far
         from all centres.
     max_iter : int, default=300
         Most passes in each stage on the sketch.
@@ -122,8 +122,6 @@ class SketchedKMeans(Clusterer):
     >>> model.cluster_centers_.shape
     (10, 64)
     """
-
-    _auto_restarts = 8
 
     def __init__(
         self,

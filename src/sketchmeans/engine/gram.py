@@ -341,5 +341,7 @@ class GramEngine:
             # Rows of a symmetric matrix are its columns, and lie together.
             sums[start:stop] += self.K[changed, start:stop].T @ step
 
-        for _ in self.workers.map(add, self._spans):
+        # Threads that are handed small products wait longer than they compute.
+        work = len(changed) * len(self.K) * self.k / len(self._spans)
+        for _ in self.workers.map(add, self._spans, work):
             pass

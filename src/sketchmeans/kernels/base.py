@@ -52,6 +52,9 @@ class Kernel(BaseEstimator):
     #: Whether a block is computed in its own memory alone.
     in_place: bool = False
 
+    #: Whether clusters stay the same when all rows are shifted alike.
+    shift_invariant: bool = False
+
     #: ``k(x, x)``, where it is the same for every x.
     constant_diagonal: float | None = None
 

@@ -64,6 +64,7 @@ class RBF(Kernel):
     in_place = True
     nonnegative = True
     constant_diagonal = 1.0
+    shift_invariant = True
     _distance = "sqeuclidean"
 
     def __init__(self, gamma: Gamma = "mean") -> None:
@@ -280,6 +281,7 @@ class Laplacian(Kernel):
     proven = True
     nonnegative = True
     constant_diagonal = 1.0
+    shift_invariant = True
     _distance = "cityblock"
 
     def __init__(self, gamma: Gamma = "mean") -> None:

@@ -56,6 +56,7 @@ class Linear(_FeatureKernel):
     """``k(x, z) = x·z``."""
 
     proven = True
+    shift_invariant = True
 
     def features(self, X: Block) -> Block:
         return X

@@ -154,6 +154,7 @@ _SPECS = [
             "reducer_": nullable(Object(REDUCER_CLASSES)),
             "_means": Maybe(Tensor(("k", "m"))),
             "_masses": Maybe(Tensor(("k",))),
+            "_shift": Maybe(Tensor(("d",))),
         },
         check=check_nystrom_kmeans,
         restore=restore_gamma,

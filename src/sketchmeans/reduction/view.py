@@ -73,6 +73,8 @@ class ReducedRows(Rows):
 
     def points(self, X: Any) -> Block:
         """Return given points of the source's space as points of this one."""
+        if isinstance(self.source, ShiftedRows):
+            X = self.source.points(X)
         return self._reduce(X)
 
 
@@ -104,6 +106,10 @@ class ShiftedRows(Rows):
 
     def take(self, indices: Array) -> Block:
         return np.subtract(self.source.take(indices), self._shift)
+
+    def points(self, X: Any) -> Block:
+        """Return given points of the source's space as points of this one."""
+        return np.subtract(X, self._shift, dtype=self.dtype)
 
     def held(self) -> Rows:
         return self._part(self.block(0, self.n_rows), self.weights)
