@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from sketchmeans.data.rows import Block, Rows, block_height, check_finite
+from sketchmeans.engine.types import TwoNearest
 from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer, is_auto
@@ -132,7 +133,7 @@ class LocalSearch(BaseEstimator):
         chosen = KMeansPlusPlus().seed(distances_to, weights, k, rngs)
         if k == 1:
             return chosen
-        states = [_TwoNearest(distances_to(centres)) for centres in chosen]
+        states = [_SwapState(distances_to(centres)) for centres in chosen]
         steps = 2 * k if is_auto(self.n_steps) else int(self.n_steps)
         for _ in range(steps):
             candidates = np.array(
@@ -150,7 +151,22 @@ class LocalSearch(BaseEstimator):
         return chosen
 
 
-class _TwoNearest:
+def find_swap(
+    near: TwoNearest, distances: Array, weights: Array, k: int
+) -> tuple[int, float]:
+    """Return the centre to replace by a row, and the cost afterwards.
+
+    `distances` are those of all rows to that row.  A row that loses its centre falls
+    back on the second, or on the new one.
+    """
+    kept = np.minimum(near.first, distances)
+    loss = weights * (np.minimum(near.second, distances) - kept)
+    losses = np.bincount(near.labels, loss, minlength=k)
+    removed = int(losses.argmin())
+    return removed, float(weights @ kept) + float(losses[removed])
+
+
+class _SwapState:
     """Distances to the k centres, with the nearest and second nearest of each row."""
 
     def __init__(self, distances: Array) -> None:
@@ -170,13 +186,10 @@ class _TwoNearest:
 
     def best_swap(self, candidate: Array, weights: Array) -> int | None:
         """Return the centre to replace by the candidate, or None if none gains."""
-        kept = np.minimum(self.first, candidate)
-        # A row that loses its centre falls back on its second or on the candidate.
-        loss = weights * (np.minimum(self.second, candidate) - kept)
-        losses = np.bincount(self.nearest, loss, minlength=self.distances.shape[1])
-        removed = int(losses.argmin())
-        cost = float(weights @ self.first)
-        return removed if float(weights @ kept) + losses[removed] < cost else None
+        k = self.distances.shape[1]
+        near = TwoNearest(self.nearest, self.first, self.second)
+        removed, cost = find_swap(near, candidate, weights, k)
+        return removed if cost < float(weights @ self.first) else None
 
     def swap(self, removed: int, candidate: Array) -> None:
         """Replace a centre by the candidate with these distances."""

@@ -196,17 +196,20 @@ def improve_by_swaps(
     name: str = "",
     *,
     only_sure: bool = False,
+    max_passes: int = 0,
 ) -> list[LloydResult]:
     """Return the restarts with the best of them improved by swaps.
 
     On subsamples, where many restarts race, only swaps that are sure to gain are tried.
+    They may take `max_passes`; 0 is as many as the restarts took, or take no time.
     """
     best, *others = sorted(results, key=lambda result: result.cost)
-    rows = engine.rows
-    work = len(rows) * engine.space.n_columns * len(best.counts)
-    spent = sum(result.n_iter for result in results)
-    most, trials = max(spent, int(SWAP_WORK / work)), most_trials(len(best.counts))
-    with progress.stage(f"{name}{len(rows):,} rows, swaps", trials) as on_trial:
+    rows, k = engine.rows, len(best.counts)
+    if not max_passes:
+        quick = int(SWAP_WORK / (len(rows) * engine.space.n_columns * k))
+        max_passes = max(sum(result.n_iter for result in results), quick)
+    name = f"{name}{len(rows):,} rows, swaps"
+    with progress.stage(name, most_trials(k)) as on_trial:
         best = improve(
             engine,
             best,
@@ -215,7 +218,7 @@ def improve_by_swaps(
             rng,
             max_iter=schedule.max_iter,
             tol=schedule.tol,
-            max_passes=most,
+            max_passes=max_passes,
             on_trial=on_trial,
             only_sure=only_sure,
         )
@@ -233,21 +236,11 @@ def rescue_far_rows(
     """Return the result after swaps for rows that all centres have left behind."""
     if not schedule.swaps or not len(neglected_rows(engine, result)):
         return result
-    rows, k = engine.rows, len(result.counts)
-    name = f"all {len(rows):,} rows, swaps"
-    with progress.stage(name, most_trials(k)) as on_trial:
-        return improve(
-            engine,
-            result,
-            distances(rows),
-            rows.weights,
-            rng,
-            max_iter=schedule.max_iter,
-            tol=schedule.tol,
-            max_passes=_RESCUE_PASSES + k,
-            on_trial=on_trial,
-            only_sure=True,
-        )
+    most = _RESCUE_PASSES + len(result.counts)
+    shared = distances, schedule, rng, progress, "all "
+    return improve_by_swaps(engine, [result], *shared, only_sure=True, max_passes=most)[
+        0
+    ]
 
 
 def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:

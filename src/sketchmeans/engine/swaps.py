@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sketchmeans.engine.init import find_swap
 from sketchmeans.engine.lloyd import OnPass, lloyd
 from sketchmeans.engine.types import Engine, LloydResult, TwoNearest
 from sketchmeans.numerics.linalg import Array
@@ -109,8 +110,7 @@ def choose_swaps(
 ) -> tuple[Array, Array, Array]:
     """Return centres and rows of the most promising swaps, and the costs after them.
 
-    Rows are drawn in proportion to what they cost.  A row that loses its centre falls
-    back on the second, or on the new one.
+    Rows are drawn in proportion to what they cost.
     """
     ones = np.ones(len(near.first)) if weights is None else weights
     mass = ones * near.first
@@ -119,10 +119,6 @@ def choose_swaps(
     rows = np.unique(np.minimum(drawn, np.flatnonzero(mass)[-1]))
     costs, removed = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
     for i, distances in enumerate(distances_to(rows).T):
-        kept = np.minimum(near.first, distances)
-        loss = ones * (np.minimum(near.second, distances) - kept)
-        losses = np.bincount(near.labels, loss, minlength=k)
-        removed[i] = losses.argmin()
-        costs[i] = ones @ kept + losses[removed[i]]
+        removed[i], costs[i] = find_swap(near, distances, ones, k)
     best = np.argsort(costs, kind="stable")[:_SWAPS]
     return removed[best], rows[best], costs[best]
