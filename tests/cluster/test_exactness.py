@@ -453,6 +453,7 @@ PLACES = np.array([[0.0], [1.0], [2.1], [3.3], [4.0]])
 COPIES = np.array([4, 1, 2, 1, 3])
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("init", ["random", "k-means++"])
 def test_weights_equal_repeats_in_law_for_exact_kernel_kmeans(init):
     def outcomes(X, weights, seeds):
@@ -465,6 +466,7 @@ def test_weights_equal_repeats_in_law_for_exact_kernel_kmeans(init):
     assert oracles.same_law_p_value(weighted, repeated) > LEVEL
 
 
+@pytest.mark.law
 def test_weights_equal_repeats_in_law_for_nystrom():
     def outcomes(X, weights, seeds):
         settings = {"gamma": 0.2, "n_landmarks": 2, "n_init": 1, "n_jobs": 1}

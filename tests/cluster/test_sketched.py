@@ -187,6 +187,7 @@ def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
+@pytest.mark.process
 def test_array_api_check():
     code = """
 from sklearn.utils.estimator_checks import check_array_api_input

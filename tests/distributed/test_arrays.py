@@ -33,6 +33,8 @@ from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.choice import SELECTORS
 from sketchmeans.numerics.sums import TreeSum
 
+pytestmark = pytest.mark.dask
+
 #: Whole blocks, for all widths below.
 _CHUNK = 4096
 _ON_CLUSTERS = (
@@ -331,6 +333,7 @@ def _partition(block_info=None, *, client_pid, base):
     return base[numbers % len(base)] + (numbers % 7)[:, None].astype(np.float32)
 
 
+@pytest.mark.memory
 def test_rows_beyond_the_memory_of_the_client(client):
     n, d = 819_200, 64
     base = np.random.default_rng(0).normal(size=(5003, d)).astype(np.float32)
@@ -375,6 +378,7 @@ def test_what_travels_is_small(X, client, monkeypatch):
     assert max(received) < 20_000  # sums over 5 clusters of 60 numbers, or landmarks
 
 
+@pytest.mark.process
 def test_ordinary_rows_do_not_import_dask():
     code = (
         "import sys, numpy as np; from sketchmeans import NystromKMeans; "

@@ -1,4 +1,4 @@
-"""What a fit on a Dask cluster cannot do, told before it starts."""
+"""What a fit on a Dask cluster cannot do, reported before it starts."""
 
 from __future__ import annotations
 

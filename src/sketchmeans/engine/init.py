@@ -73,7 +73,7 @@ class KMeansPlusPlus(BaseEstimator):
             candidates = np.stack(
                 [
                     _draw_new(
-                        self._mass(closest[:, r]), weights, rng, tries, chosen[r, :j]
+                        self._chances(closest[:, r]), weights, rng, tries, chosen[r, :j]
                     )
                     for r, rng in enumerate(rngs)
                 ]
@@ -89,7 +89,7 @@ class KMeansPlusPlus(BaseEstimator):
             closest = nearer[:, restarts, best]
         return chosen
 
-    def _mass(self, closest: Array) -> Array:
+    def _chances(self, closest: Array) -> Array:
         """Return what a row's chance is proportional to, next to its weight."""
         return closest
 
@@ -100,7 +100,7 @@ class RandomSeeding(KMeansPlusPlus):
     def __init__(self) -> None:
         super().__init__(n_candidates=1)
 
-    def _mass(self, closest: Array) -> Array:
+    def _chances(self, closest: Array) -> Array:
         return (closest > 0.0).astype(np.float64)
 
 
@@ -203,26 +203,26 @@ class _SwapState:
         self._find_second(rows)
 
 
-def _draw(mass: Array, rng: np.random.Generator, size: int) -> Array:
-    """Return row numbers drawn with probability proportional to `mass`."""
-    edges = np.cumsum(mass, dtype=np.float64)
+def _draw(chances: Array, rng: np.random.Generator, size: int) -> Array:
+    """Return row numbers drawn with probability proportional to `chances`."""
+    edges = np.cumsum(chances, dtype=np.float64)
     drawn = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
-    return np.minimum(drawn, np.flatnonzero(mass)[-1])
+    return np.minimum(drawn, np.flatnonzero(chances)[-1])
 
 
 def _draw_new(
-    mass: Array, weights: Array, rng: np.random.Generator, size: int, taken: Array
+    chances: Array, weights: Array, rng: np.random.Generator, size: int, taken: Array
 ) -> Array:
-    """Return row numbers drawn with probability proportional to weight times `mass`.
+    """Return row numbers drawn with probability proportional to weight times `chances`.
 
-    Where no mass is left, every distinct row is a centre already: what is drawn next
+    Where no chance is left, every distinct row is a centre already: what is drawn next
     cannot lower the cost, and any row that is not `taken` will do.
     """
-    mass = weights * mass
-    if not mass.any():
-        mass = weights.copy()
-        mass[taken] = 0.0
-    return _draw(mass if mass.any() else weights, rng, size)
+    chances = weights * chances
+    if not chances.any():
+        chances = weights.copy()
+        chances[taken] = 0.0
+    return _draw(chances if chances.any() else weights, rng, size)
 
 
 SEEDINGS: dict[str, Callable[[], Seeding]] = {

@@ -66,12 +66,12 @@ def improve(
         if failures >= _PATIENCE + k // _CLUSTERS or max_passes <= 0:
             break
         near = engine.two_nearest(result.centers)
-        mass = near.first if weights is None else weights * near.first
-        if not np.count_nonzero(mass) > 1:
+        row_costs = near.first if weights is None else weights * near.first
+        if not np.count_nonzero(row_costs) > 1:
             break
         removed, rows, costs = choose_swaps(near, weights, k, distances_to, rng)
         if only_sure:
-            sure = costs < mass.sum()
+            sure = costs < row_costs.sum()
             removed, rows = removed[sure], rows[sure]
             if not len(rows):
                 on_trial(trial, result.cost)
@@ -113,10 +113,10 @@ def choose_swaps(
     Rows are drawn in proportion to what they cost.
     """
     ones = np.ones(len(near.first)) if weights is None else weights
-    mass = ones * near.first
-    edges = np.cumsum(mass)
+    row_costs = ones * near.first
+    edges = np.cumsum(row_costs)
     drawn = np.searchsorted(edges, rng.random(_CANDIDATES) * edges[-1], side="right")
-    rows = np.unique(np.minimum(drawn, np.flatnonzero(mass)[-1]))
+    rows = np.unique(np.minimum(drawn, np.flatnonzero(row_costs)[-1]))
     costs, removed = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
     for i, distances in enumerate(distances_to(rows).T):
         removed[i], costs[i] = find_swap(near, distances, ones, k)
