@@ -15,14 +15,7 @@ from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
 from sketchmeans.engine.gram import given_matrix
 from sketchmeans.engine.init import Seeding, Start
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.restarts import (
-    Schedule,
-    finish_restarts,
-    improve_by_swaps,
-    race_restarts,
-    rescue_far_rows,
-    sizes_for,
-)
+from sketchmeans.engine.restarts import Schedule, Search, sizes_for
 from sketchmeans.engine.space import SpanSpace, landmark_space
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import Kernel, is_given
@@ -53,7 +46,7 @@ def search_clusters(
     landmarks: Landmarks,
 ) -> Found:
     """Return the clusters of rows with centres in the span of landmarks."""
-    k, among = model.n_clusters, kernel.distances_among
+    k = model.n_clusters
     given, is_remote = is_given(kernel), find_adapter(rows) is not None
     space = landmark_space(
         kernel,
@@ -65,29 +58,26 @@ def search_clusters(
         diagonal=kernel.row_diagonal(rows) if given else None,
     )
     schedule = plan_schedule(model, rows, space, start, record)
+    search = Search(schedule, kernel.distances_among, progress)
     if isinstance(start, Start):
         engine = new_engine(rows, space, schedule.budget)
         centers = _given_centers(engine, start, kernel, k)
     else:
-        engine, centers = race_restarts(
-            rows, space, among, start, k, schedule, rng, progress
-        )
-    results = finish_restarts(engine, centers, schedule, progress)
+        engine, centers = search.race_restarts(rows, space, start, k, rng)
+    results = search.finish(engine, centers)
     if len(results) > 1 and schedule.swaps:
         # There are no subsamples, as rows are few: those of a cluster are fetched.
         local = engine
         if is_remote:
             here = rows.subset(np.arange(len(rows)), rows.weights)
             local = local_engine(here, space)
-        best, *_ = improve_by_swaps(
-            local, results, among, schedule, rng, progress, "all "
-        )
+        best, *_ = search.improve_by_swaps(local, results, rng, "all ")
         if is_remote and best is not results[0]:
-            best, *_ = finish_restarts(engine, best.centers, schedule, progress)
+            best, *_ = search.finish(engine, best.centers)
         results = [best]
     result, is_sound = results[0], True
     if not (given or is_remote) and kernel.positive_definite:
-        result = rescue_far_rows(engine, result, among, schedule, rng, progress)
+        result = search.rescue_far_rows(engine, result, rng)
         result, is_sound = audit_result(engine, result)
     return Found(space, engine, result, is_sound)
 

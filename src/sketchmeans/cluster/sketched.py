@@ -16,15 +16,7 @@ from sketchmeans.engine.audit import audit_result
 from sketchmeans.engine.blocks import BlockEngine, local_engine
 from sketchmeans.engine.init import Seeding, as_seeding
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.restarts import (
-    Schedule,
-    drop_worse_half,
-    finish_restarts,
-    improve_by_swaps,
-    race_restarts,
-    rescue_far_rows,
-    run_restarts,
-)
+from sketchmeans.engine.restarts import Schedule, Search
 from sketchmeans.engine.space import InputSpace
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
@@ -177,7 +169,8 @@ class SketchedKMeans(Clusterer):
                 view = reduced(reducer, near, getattr(self, "feature_names_in_", None))
                 schedule = self._schedule(view, self._restarts(seeding))
                 sketch = view.held()
-            found = self._search(sketch, seeding, schedule, cluster_rng, progress)
+            search = Search(schedule, squared_distances_among, progress)
+            found = self._search(search, sketch, seeding, cluster_rng)
             engine = local_engine(rows, space)
             with progress.step("original space"):
                 # What is best on the sketch need not be best in the original space.
@@ -185,13 +178,10 @@ class SketchedKMeans(Clusterer):
             best = int(np.argmin([result.cost for result in plugged]))
             result = plugged[best]
             if self.polish:
-                result, best = self._polished(engine, plugged, progress)
-            if self.polish:
-                schedule = replace(schedule, max_iter=self.polish)
-                among = squared_distances_among
-                result = rescue_far_rows(
-                    engine, result, among, schedule, cluster_rng, progress
-                )
+                result, best = self._polished(engine, plugged, search)
+                longer = replace(schedule, max_iter=self.polish)
+                search = replace(search, schedule=longer)
+                result = search.rescue_far_rows(engine, result, cluster_rng)
             result, is_sound = audit_result(engine, result)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
@@ -207,41 +197,25 @@ class SketchedKMeans(Clusterer):
 
     def _search(
         self,
+        search: Search,
         sketch: Rows,
         seeding: Seeding,
-        schedule: Schedule,
         rng: np.random.Generator,
-        progress: Progress,
     ) -> list[LloydResult]:
         """Return the best few restarts after passes over the whole sketch."""
-        engine, centers = race_restarts(
-            sketch,
-            InputSpace.of(sketch, self.n_clusters),
-            squared_distances_among,
-            seeding,
-            self.n_clusters,
-            schedule,
-            rng,
-            progress,
-        )
+        k = self.n_clusters
+        space = InputSpace.of(sketch, k)
+        engine, centers = search.race_restarts(sketch, space, seeding, k, rng)
         is_small = len(centers) > _FINALISTS  # no subsamples
         if is_small:
-            centers = drop_worse_half(engine, centers, schedule, progress)
-        found = finish_restarts(engine, centers, schedule, progress)
-        if is_small and schedule.swaps:
-            found = improve_by_swaps(
-                engine,
-                found,
-                squared_distances_among,
-                schedule,
-                rng,
-                progress,
-                "all ",
-            )
+            centers = search.drop_worse_half(engine, centers)
+        found = search.finish(engine, centers)
+        if is_small and search.schedule.swaps:
+            found = search.improve_by_swaps(engine, found, rng, "all ")
         return found[:_FINALISTS]
 
     def _polished(
-        self, engine: BlockEngine, left: list[LloydResult], progress: Progress
+        self, engine: BlockEngine, left: list[LloydResult], search: Search
     ) -> tuple[LloydResult, int]:
         """Return the best of some partitions after passes in the original space.
 
@@ -255,7 +229,9 @@ class SketchedKMeans(Clusterer):
                 passes = min(passes, _PLAYOFF_PASSES)
             schedule = Schedule(len(left), passes, self.tol, 0)
             centers = side_by_side([result.centers for result in left])
-            results = run_restarts(engine, centers, schedule, progress, name="all ")
+            results = replace(search, schedule=schedule).run(
+                engine, centers, name="all "
+            )
             spent += max(result.n_iter for result in results)
             for result, before in zip(results, left, strict=True):
                 result.cost_path = before.cost_path + result.cost_path

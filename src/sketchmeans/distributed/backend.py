@@ -78,13 +78,8 @@ class PartLabels:
 class DaskBackend:
     """Runs reductions on the workers; summaries are combined along a tree.
 
-    Parameters
-    ----------
-    rows : DaskRows
-    space : SpanSpace
-    budget : int
-        Bytes in which kernel blocks may be kept if there is no cluster but this
-        process; on a cluster the workers' limits decide.
+    Kernel blocks may be kept in `budget` bytes if there is no cluster but this process;
+    on a cluster the workers' limits decide.
     """
 
     def __init__(self, rows: DaskRows, space: SpanSpace, budget: int = 0) -> None:

@@ -41,15 +41,9 @@ class Partition:
 class DaskTable:
     """A Dask array or dataframe, cut into partitions of whole rows.
 
-    Parameters
-    ----------
-    collection : Dask collection
-        Its parts are arrays, CSR matrices or pandas DataFrames of whole rows.
-    lengths : list of int or None
-        Rows of each part; None where Dask does not know them.
-    dtype : dtype
-    shell : array or DataFrame
-        A table without rows that has the width and names of this one.
+    The parts are arrays, CSR matrices or pandas DataFrames; `lengths` are None where
+    Dask does not know them, and `shell` is a table without rows that has the width and
+    names of this one.
     """
 
     def __init__(

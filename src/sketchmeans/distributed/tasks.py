@@ -25,27 +25,17 @@ from sketchmeans.numerics.sums import TreeSum
 
 @dataclass(frozen=True)
 class PartitionInfo:
-    """Where a partition is among all rows, and what it should look like.
+    """Where a partition is among all rows, and what it should look like."""
 
-    Attributes
-    ----------
-    row, block : int
-        Numbers of its first row and block.
-    dtype : dtype
-        Type in which dataframes are read.
-    declared : Declared
-        Number, rows (None if unknown) and features of the partition.
-    checked : bool
-        Whether all values are known to be finite.
-    name : str
-        What errors call the table.
-    """
-
+    #: Numbers of its first row and block.
     row: int
     block: int
+    #: Type in which dataframes are read.
     dtype: np.dtype[Any]
     declared: Declared
+    #: Whether all values are known to be finite.
     checked: bool = False
+    #: What errors call the table.
     name: str = "Input X"
 
 

@@ -87,25 +87,8 @@ def lloyd(
 
     A restart has converged when an iteration lowers its cost by no more than `tol`
     times the cost, or changes no label.  The result holds labels, centres and cost that
-    belong together: rows are assigned to exactly these centres.
-
-    Parameters
-    ----------
-    engine : Engine
-    centers : Centers
-        The start of each restart, in the form that the engine works with.
-    max_iter : int
-        At most this many passes over the rows.
-    tol : float
-        Relative drop of the cost in an iteration.
-    on_pass : callable, optional
-    memo : Memo, optional
-        Where the state is left after each iteration.
-
-    Returns
-    -------
-    results : list of LloydResult
-        One for each restart.
+    belong together: rows are assigned to exactly these centres.  There is a result for
+    each restart; the state after each iteration is left with `memo`.
     """
     state, before = LloydState.start(centers), None
     saved = None if memo is None else memo.resume()

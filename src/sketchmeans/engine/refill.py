@@ -13,16 +13,8 @@ def choose_refills(
     """Return which of some rows move to which empty cluster.
 
     Rows with the largest weighted distance come first; rows at no distance but `noise`,
-    of no weight, or all that their cluster has, stay where they are.
-
-    Parameters
-    ----------
-    own : ndarray of shape (q,)
-        The clusters of the rows.
-    distances, noise, weights : ndarray of shape (q,)
-        Squared distances to their centres, what of them may be rounding, and weights.
-    counts : ndarray of shape (k,)
-        Weight of each cluster.
+    of no weight, or all that their cluster has, stay where they are.  `own` are the
+    clusters of the rows, `counts` the weights of all clusters.
     """
     empty = np.flatnonzero(counts == 0.0).tolist()
     left, moves = counts.copy(), {}

@@ -103,144 +103,149 @@ class Schedule:
     n_final: int = 1
 
 
-def race_restarts(
-    rows: Rows,
-    space: Space,
-    distances: Callable[[Rows], Distances],
-    seeding: Seeding,
-    n_clusters: int,
-    schedule: Schedule,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> tuple[BlockEngine, Centers]:
-    """Return the engine of all rows, and the centres of the restarts that are left.
+@dataclass(frozen=True)
+class Search:
+    """The stages of a search for clusters, and what they share."""
 
-    The restarts race.  The worse half is dropped after a few passes over the first
-    subsample, and again with each doubling of it until few are left; the best is left
-    for full passes over all rows.  The race is run in a coarse space, if there is one;
-    the best goes on in the whole space, on the last subsample first if passes over all
-    rows are dear.  Without subsamples all restarts are left.
-    """
-    sample_rng, *seed_rngs = rng.spawn(1 + schedule.n_init)
-    (swap_rng,) = rng.spawn(1)
-    sizes = sizes_for(rows, space, n_clusters) if schedule.progressive else []
-    engine = new_engine(rows, space, schedule.budget)
-    with engine.backend.prefetch(beside=sizes[-1] if sizes else 0):
-        nested = nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
-        sizes = [min(size, len(nested)) for size in sizes]
-        first = nested.leading(sizes[0]) if sizes else rows
-        weights = np.ones(len(first)) if first.weights is None else first.weights
-        with progress.step("seeding"):
-            seeds = seeding.seed(distances(first), weights, n_clusters, seed_rngs)
-        if not sizes:
-            return engine, engine.centers_at(seeds)
-        coarse = coarse_space(space, n_clusters)
-        sample = local_engine(
-            nested, coarse or space, schedule.budget, many_passes=True
-        )
-        centers = sample.centers_at(seeds)
-        if schedule.n_init > 1:
-            centers = drop_worse_half(
-                sample.leading(sizes[0]), centers, schedule, progress
+    schedule: Schedule
+    #: From rows to a function from row numbers to squared distances of all rows.
+    distances: Callable[[Rows], Distances]
+    progress: Progress
+
+    def race_restarts(
+        self,
+        rows: Rows,
+        space: Space,
+        seeding: Seeding,
+        n_clusters: int,
+        rng: np.random.Generator,
+    ) -> tuple[BlockEngine, Centers]:
+        """Return the engine of all rows, and the centres of the restarts that are left.
+
+        The worse half is dropped after a few passes over the first subsample, and again
+        with each doubling of it until few are left; the best is left for full passes
+        over all rows.  The race is run in a coarse space, if there is one; the best
+        goes on in the whole space, on the last subsample first if passes over all rows
+        are dear.  Without subsamples all restarts are left.
+        """
+        plan = self.schedule
+        sample_rng, *seed_rngs = rng.spawn(1 + plan.n_init)
+        (swap_rng,) = rng.spawn(1)
+        sizes = sizes_for(rows, space, n_clusters) if plan.progressive else []
+        engine = new_engine(rows, space, plan.budget)
+        with engine.backend.prefetch(beside=sizes[-1] if sizes else 0):
+            nested = nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
+            sizes = [min(size, len(nested)) for size in sizes]
+            first = nested.leading(sizes[0]) if sizes else rows
+            weights = np.ones(len(first)) if first.weights is None else first.weights
+            with self.progress.step("seeding"):
+                distances = self.distances(first)
+                seeds = seeding.seed(distances, weights, n_clusters, seed_rngs)
+            if not sizes:
+                return engine, engine.centers_at(seeds)
+            coarse = coarse_space(space, n_clusters)
+            own = coarse or space
+            sample = local_engine(nested, own, plan.budget, many_passes=True)
+            centers = sample.centers_at(seeds)
+            if plan.n_init > 1:
+                centers = self.drop_worse_half(sample.leading(sizes[0]), centers)
+            for size in sizes:
+                part = sample.leading(size)
+                results = self.run(part, centers)
+                if size == sizes[-1] and plan.swaps:
+                    results = self.improve_by_swaps(
+                        part, results, swap_rng, only_sure=True
+                    )
+                half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
+                centers = _best_centers(results, max(half, plan.n_final))
+            if coarse is not None:
+                assert isinstance(space, LandmarkSpace)
+                centers = engine.centers_of_means(lift_means(space, centers))
+                if not cheap_to_repeat(rows, space):
+                    sample = local_engine(nested, space, plan.budget, many_passes=True)
+                    results = self.run(sample.leading(sizes[-1]), centers)
+                    centers = _best_centers(results, plan.n_final)
+            return engine, centers
+
+    def drop_worse_half(self, engine: BlockEngine, centers: Centers) -> Centers:
+        """Return the centres of the better half of the restarts, after a few passes."""
+        results = self.run(engine, centers, _FIRST_PASSES)
+        return _best_centers(results, max(_half(results), self.schedule.n_final))
+
+    def finish(self, engine: BlockEngine, centers: Centers) -> list[LloydResult]:
+        """Return all restarts after passes over all rows; the best first."""
+        results = self.run(engine, centers, name="all ")
+        return sorted(results, key=lambda result: result.cost)
+
+    def improve_by_swaps(
+        self,
+        engine: BlockEngine,
+        results: list[LloydResult],
+        rng: np.random.Generator,
+        name: str = "",
+        *,
+        only_sure: bool = False,
+        max_passes: int = 0,
+    ) -> list[LloydResult]:
+        """Return the restarts with the best of them improved by swaps.
+
+        On subsamples, where many restarts race, only swaps that are sure to gain are
+        tried.  They may take `max_passes`; 0 is as many as the restarts took, or as
+        take no time to speak of.
+        """
+        best, *others = sorted(results, key=lambda result: result.cost)
+        rows, k = engine.rows, len(best.counts)
+        if not max_passes:
+            quick = int(SWAP_WORK / (len(rows) * engine.space.n_columns * k))
+            max_passes = max(sum(result.n_iter for result in results), quick)
+        name = f"{name}{len(rows):,} rows, swaps"
+        with self.progress.stage(name, most_trials(k)) as on_trial:
+            best = improve(
+                engine,
+                best,
+                self.distances(rows),
+                rows.weights,
+                rng,
+                max_iter=self.schedule.max_iter,
+                tol=self.schedule.tol,
+                max_passes=max_passes,
+                on_trial=on_trial,
+                only_sure=only_sure,
             )
-        for size in sizes:
-            part = sample.leading(size)
-            results = run_restarts(part, centers, schedule, progress)
-            if size == sizes[-1] and schedule.swaps:
-                results = improve_by_swaps(
-                    part,
-                    results,
-                    distances,
-                    schedule,
-                    swap_rng,
-                    progress,
-                    only_sure=True,
-                )
-            half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
-            centers = _best_centers(results, max(half, schedule.n_final))
-        if coarse is not None:
-            assert isinstance(space, LandmarkSpace)
-            centers = engine.centers_of_means(lift_means(space, centers))
-            if not cheap_to_repeat(rows, space):
-                sample = local_engine(nested, space, schedule.budget, many_passes=True)
-                results = run_restarts(
-                    sample.leading(sizes[-1]), centers, schedule, progress
-                )
-                centers = _best_centers(results, schedule.n_final)
-        return engine, centers
+        return [best, *others]
 
+    def rescue_far_rows(
+        self, engine: BlockEngine, result: LloydResult, rng: np.random.Generator
+    ) -> LloydResult:
+        """Return the result after swaps for rows that all centres have left behind."""
+        if not self.schedule.swaps or not len(neglected_rows(engine, result)):
+            return result
+        most = _RESCUE_PASSES + len(result.counts)
+        return self.improve_by_swaps(
+            engine, [result], rng, "all ", only_sure=True, max_passes=most
+        )[0]
 
-def drop_worse_half(
-    engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
-) -> Centers:
-    """Return the centres of the better half of the restarts, after a few passes."""
-    results = run_restarts(engine, centers, schedule, progress, _FIRST_PASSES)
-    return _best_centers(results, max(_half(results), schedule.n_final))
-
-
-def finish_restarts(
-    engine: BlockEngine, centers: Centers, schedule: Schedule, progress: Progress
-) -> list[LloydResult]:
-    """Return all restarts after passes over all rows, side by side; the best first."""
-    results = run_restarts(engine, centers, schedule, progress, name="all ")
-    return sorted(results, key=lambda result: result.cost)
-
-
-def improve_by_swaps(
-    engine: BlockEngine,
-    results: list[LloydResult],
-    distances: Callable[[Rows], Distances],
-    schedule: Schedule,
-    rng: np.random.Generator,
-    progress: Progress,
-    name: str = "",
-    *,
-    only_sure: bool = False,
-    max_passes: int = 0,
-) -> list[LloydResult]:
-    """Return the restarts with the best of them improved by swaps.
-
-    On subsamples, where many restarts race, only swaps that are sure to gain are tried.
-    They may take `max_passes`; 0 is as many as the restarts took, or take no time.
-    """
-    best, *others = sorted(results, key=lambda result: result.cost)
-    rows, k = engine.rows, len(best.counts)
-    if not max_passes:
-        quick = int(SWAP_WORK / (len(rows) * engine.space.n_columns * k))
-        max_passes = max(sum(result.n_iter for result in results), quick)
-    name = f"{name}{len(rows):,} rows, swaps"
-    with progress.stage(name, most_trials(k)) as on_trial:
-        best = improve(
-            engine,
-            best,
-            distances(rows),
-            rows.weights,
-            rng,
-            max_iter=schedule.max_iter,
-            tol=schedule.tol,
-            max_passes=max_passes,
-            on_trial=on_trial,
-            only_sure=only_sure,
-        )
-    return [best, *others]
-
-
-def rescue_far_rows(
-    engine: BlockEngine,
-    result: LloydResult,
-    distances: Callable[[Rows], Distances],
-    schedule: Schedule,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> LloydResult:
-    """Return the result after swaps for rows that all centres have left behind."""
-    if not schedule.swaps or not len(neglected_rows(engine, result)):
-        return result
-    most = _RESCUE_PASSES + len(result.counts)
-    shared = distances, schedule, rng, progress, "all "
-    return improve_by_swaps(engine, [result], *shared, only_sure=True, max_passes=most)[
-        0
-    ]
+    def run(
+        self,
+        engine: BlockEngine,
+        centers: Centers,
+        max_iter: int | None = None,
+        name: str = "",
+    ) -> list[LloydResult]:
+        """Run Lloyd's algorithm from all centres, side by side, and report it."""
+        plan, n_rows, is_whole = self.schedule, len(engine.rows), bool(name)
+        name += f"{n_rows:,} rows"
+        name += f", {len(centers)} restarts" if len(centers) > 1 else ""
+        most = min(max_iter or plan.max_iter, plan.max_iter)
+        with self.progress.stage(name, most) as on_pass:
+            run = partial(
+                lloyd, engine, centers, max_iter=most, tol=plan.tol, on_pass=on_pass
+            )
+            if plan.recorder is None:
+                return run()
+            return plan.recorder.race(
+                lambda memo: run(memo=memo), centers, n_rows, labels=is_whole
+            )
 
 
 def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
@@ -258,38 +263,6 @@ def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
     far = np.flatnonzero(single > _NEGLECTED * means[labels])
     is_much = costs[far].sum() > _NEGLECTED_SHARE * costs.sum()
     return far if is_much else far[:0]
-
-
-def run_restarts(
-    engine: BlockEngine,
-    centers: Centers,
-    schedule: Schedule,
-    progress: Progress,
-    max_iter: int | None = None,
-    name: str = "",
-) -> list[LloydResult]:
-    """Run Lloyd's algorithm from all centres, side by side, and report it."""
-    whole = bool(name)
-    name += f"{len(engine.rows):,} rows"
-    name += f", {len(centers)} restarts" if len(centers) > 1 else ""
-    max_iter = min(max_iter or schedule.max_iter, schedule.max_iter)
-    with progress.stage(name, max_iter) as on_pass:
-        run = partial(
-            lloyd,
-            engine,
-            centers,
-            max_iter=max_iter,
-            tol=schedule.tol,
-            on_pass=on_pass,
-        )
-        if schedule.recorder is None:
-            return run()
-        return schedule.recorder.race(
-            lambda memo: run(memo=memo),
-            centers,
-            len(engine.rows),
-            labels=whole,
-        )
 
 
 def _half(results: list[LloydResult]) -> int:

@@ -70,22 +70,9 @@ class Space(Protocol):
 class LandmarkSpace:
     """The span of landmarks in the feature space of a kernel.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    landmarks : ndarray or CSR matrix of shape (m, d)
-        For a precomputed kernel the column numbers, of shape (m, 1).
-    dtype : dtype
-        Float type of the kernel blocks.
-    workers : Workers
-    rank : int, optional
-        Keep at most this many eigen-directions of the landmark matrix.
-    gram : ndarray of shape (m, m), optional
-        ``k(Z, Z)`` in float64, where it is given.
-    diagonal : ndarray of shape (n,), optional
-        ``k(x, x)`` of the training rows, where it is given.
-    inverse : PseudoInverse, optional
-        ``M``, where it is known.
+    For a precomputed kernel landmarks are column numbers (m, 1).  Kernel blocks are in
+    `dtype`; at most `rank` eigen-directions of ``k(Z, Z)`` are kept.  What is known may
+    be given: ``k(Z, Z)`` (`gram`), ``k(x, x)`` of the training rows, and ``M``.
     """
 
     storable = True

@@ -47,17 +47,9 @@ def cheap_to_repeat(rows: Rows, space: Space) -> bool:
 class KernelBlocks:
     """The kernel values ``b_x`` and norms ``‖φ(x)‖²`` of rows, block by block.
 
-    Parameters
-    ----------
-    rows : Rows
-    space : Space
-    budget : int
-        Bytes in which the kernel blocks of all rows may be kept; where they do not fit
-        they are computed anew in each pass, with the same bits.
-    many_passes : bool, default=False
-        Keep them in any case that fits: a subsample is read again and again.
-    first : int, default=0
-        Number of the first block, where the rows are a part of more.
+    They are kept if they fit into `budget` bytes and are worth it, or read in
+    `many_passes`; else they are computed anew in each pass, with the same bits.  Blocks
+    are numbered from `first`, where the rows are a part of more.
     """
 
     def __init__(

@@ -40,23 +40,10 @@ def improve(
 ) -> LloydResult:
     """Return a result that a few swaps do not improve.
 
-    Parameters
-    ----------
-    engine : Engine
-    result : LloydResult
-        One restart, at the end of Lloyd's algorithm.
-    distances_to : callable
-        From row numbers to squared distances (n, q) of all rows.
-    weights : ndarray of shape (n,), optional
-    rng : Generator
-    max_iter, tol : int and float
-        Of Lloyd's algorithm.
-    max_passes : int
-        Passes of single restarts after which no trial is begun.
-    on_trial : callable
-        Called after each trial with its number and the best cost; true stops.
-    only_sure : bool, default=False
-        Try only swaps that lower the cost at once, before any pass.
+    `distances_to` goes from row numbers to squared distances (n, q) of all rows.  After
+    `max_passes` of single restarts no trial is begun; `on_trial` gets the number of
+    each and the best cost, and stops the search if it returns true.  With `only_sure`
+    only swaps are tried that lower the cost at once, before any pass.
     """
     k = len(result.counts)
     if k == 1 or result.stopped:

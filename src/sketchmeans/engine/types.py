@@ -13,20 +13,13 @@ from sketchmeans.numerics.linalg import Array
 
 @dataclass(frozen=True)
 class Centers:
-    """Centroids ``c = Σ_i α_i φ(z_i)`` of R restarts.
+    """Centroids ``c = Σ_i α_i φ(z_i)`` of R restarts, in float64."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (R, k, m)
-        ``α``, in float64.
-    squared_norms : ndarray of shape (R, k)
-        ``‖c‖²``; infinite for a centre that only fills up a restart of fewer clusters.
-    means : ndarray of shape (R, k, m)
-        The mean kernel values ``b̄`` from which ``α = M b̄``.
-    """
-
+    #: ``α``, of shape (R, k, m).
     coefficients: Array
+    #: ``‖c‖²`` (R, k); infinite for a centre that fills up a restart of fewer clusters.
     squared_norms: Array
+    #: The mean kernel values ``b̄`` (R, k, m), from which ``α = M b̄``.
     means: Array
 
     def __len__(self) -> int:
@@ -65,26 +58,18 @@ def side_by_side(restarts: Sequence[Centers]) -> Centers:
 
 @dataclass(frozen=True)
 class PassResult:
-    """Every row's nearest centre, for R restarts, and the sums over the clusters.
+    """Every row's nearest centre, for R restarts, and the sums over the clusters."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n, R), or what stands for it on a cluster
-    costs : ndarray of shape (R,)
-        ``W``: weighted mean squared distance to the nearest centre.
-    sums : ndarray of shape (R, k, m)
-        Weighted sums of the kernel values of each cluster's rows; empty (m = 0) where
-        the engine finds the means another way.
-    counts : ndarray of shape (R, k)
-        Weight of each cluster.
-    labels_changed : ndarray of shape (R,)
-        Whether the label of a row that counts has changed since the pass before.
-    """
-
+    #: Of shape (n, R), or what stands for it on a cluster.
     labels: Array
+    #: ``W`` (R,): weighted mean squared distance to the nearest centre.
     costs: Array
+    #: Weighted sums (R, k, m) of the kernel values of each cluster's rows; m is 0
+    #: where the engine finds the means another way.
     sums: Array
+    #: Weight of each cluster, of shape (R, k).
     counts: Array
+    #: Whether the label of a row that counts has changed since the pass before (R,).
     labels_changed: Array
 
     def select(self, restarts: Sequence[int] | Array) -> Self:

@@ -9,7 +9,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.restarts import Schedule, finish_restarts, race_restarts
+from sketchmeans.engine.restarts import Schedule, Search
 from sketchmeans.engine.space import InputSpace
 from sketchmeans.kernels import Kernel, Precomputed, squared_distances_among
 from sketchmeans.landmarks.base import Landmarks, warn_if_fewer
@@ -26,7 +26,7 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
     (OG17 §4.3).  The landmarks are no rows of the data.  Not for precomputed kernels.
 
     Costs n·m·d for the seeds, for each pass, and memory of a few numbers a row; where
-    n is large against m, both start on subsamples (`restarts.race_restarts`).
+    n is large against m, both start on subsamples (`Search.race_restarts`).
 
     Parameters
     ----------
@@ -77,17 +77,11 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
         )
         space = InputSpace.of(rows, n_landmarks)
         progress = Progress(self)
-        engine, start = race_restarts(
-            rows,
-            space,
-            squared_distances_among,
-            KMeansPlusPlus(),
-            n_landmarks,
-            schedule,
-            rng,
-            progress,
+        search = Search(schedule, squared_distances_among, progress)
+        engine, start = search.race_restarts(
+            rows, space, KMeansPlusPlus(), n_landmarks, rng
         )
-        best = finish_restarts(engine, start, schedule, progress)[0]
+        best = search.finish(engine, start)[0]
         progress.finish()
         # Where values repeat, more clusters than values leave some without rows.
         filled = best.counts > 0.0
