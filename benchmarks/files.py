@@ -31,7 +31,8 @@ from sketchmeans import NystromKMeans, open_rows
 from sketchmeans.data.rows import as_rows, block_slices
 from sketchmeans.data.source_rows import SourceRows
 from sketchmeans.data.sources import Source
-from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.blocks import local_engine
+from sketchmeans.engine.passes import FullPass
 from sketchmeans.numerics.parallel import Workers
 
 _FEATURES, _CLUSTERS = 50, 10
@@ -102,11 +103,12 @@ class Passes:
             edges = block_slices(len(table), 2048)
             found = [seconds(lambda: list(workers.map(read, edges)))]
             for number, model in enumerate(self._models):
-                engine = BlockEngine(table, model._space(table))
+                engine = local_engine(table, model._space(table))
                 centers = model._centers(engine.space)
                 if number == 0:
                     found.append(seconds(partial(engine.predict, centers)))
-                found.append(seconds(partial(engine.sweep, centers)))
+                full = partial(engine.backend.run, FullPass(centers))
+                found.append(seconds(full))
         return found, memory.peak_bytes
 
 

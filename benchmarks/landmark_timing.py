@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.measure import measure
 from benchmarks.og17 import generated
 from sketchmeans.data.rows import Rows, as_rows
-from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.engine.space import LandmarkSpace
+from sketchmeans.engine.store import KernelBlocks
 from sketchmeans.kernels import RBF, Kernel
 from sketchmeans.landmarks import SELECTORS, LandmarkSelector, as_selector
 from sketchmeans.numerics.parallel import Workers
@@ -47,7 +47,7 @@ def run(selectors: Mapping[str, LandmarkSelector], repeats: int) -> None:
 def _form_kernel(rows: Rows, kernel: Kernel, seed: int) -> None:
     chosen = np.random.default_rng(seed).choice(len(rows), _LANDMARKS, replace=False)
     space = LandmarkSpace(kernel, rows.take(chosen), rows.dtype, rows.workers)
-    BlockEngine(rows, space).all_coordinates()
+    KernelBlocks(rows, space).matrix()
 
 
 def _select(rows: Rows, kernel: Kernel, selector: LandmarkSelector, seed: int) -> None:

@@ -29,7 +29,7 @@ from sketchmeans import (
     SketchedKMeans,
     TableClusterer,
 )
-from sketchmeans.engine.seeding import SEEDINGS
+from sketchmeans.engine.init import SEEDINGS
 from sketchmeans.kernels import KERNELS, Pairwise
 from sketchmeans.landmarks import SELECTORS
 from sketchmeans.numerics.tensor_file import read_tensors, write_tensors

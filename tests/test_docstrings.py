@@ -3,7 +3,7 @@
 import pytest
 
 from sketchmeans import KernelKMeans, Nystrom, NystromKMeans, SketchedKMeans
-from sketchmeans.engine.seeding import SEEDINGS
+from sketchmeans.engine.init import SEEDINGS
 from sketchmeans.kernels import KERNELS
 from sketchmeans.landmarks import SELECTORS, select_landmarks
 from sketchmeans.reduction import REDUCERS

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.data.rows import check_finite
-from sketchmeans.engine.seeding import SEEDINGS, KMeansPlusPlus, LocalSearch
+from sketchmeans.engine.init import SEEDINGS, KMeansPlusPlus, LocalSearch
 from sketchmeans.kernels import KERNELS, RBF
 from sketchmeans.landmarks import SELECTORS, Uniform
 

@@ -13,13 +13,14 @@ from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.data.rows import as_rows
-from sketchmeans.engine.progressive import subsample_sizes
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.engine.restarts import subsample_sizes
+from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.engine.subsample import inclusion_probabilities, nested_subsample
 from sketchmeans.kernels import as_kernel
 from sketchmeans.numerics.linalg import TIE_TOLERANCE, relative_cut
 from sketchmeans.numerics.parallel import Workers
 from tests import oracles
+from tests.pairs import every_pair
 
 LEVEL = 1e-3
 
@@ -88,10 +89,12 @@ def clear_rows(K, alpha):
 # --- exact limits ---------------------------------------------------------------------
 
 
-@every_kernel
-@pytest.mark.parametrize("start", [start_rows, start_partition])
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("weighted", [False, True])
+@every_pair(
+    kernel=KERNELS,
+    start=[start_rows, start_partition],
+    seed=range(3),
+    weighted=[False, True],
+)
 def test_all_rows_as_landmarks_is_exact_kernel_kmeans(kernel, start, seed, weighted):
     X, K, k = rows(seed), naive_gram(kernel, seed), 4
     init = start(k, seed)
@@ -162,10 +165,12 @@ def test_landmark_order_and_repeated_landmarks_do_not_matter(kernel):
     assert other.cost_ == pytest.approx(plain.cost_, rel=1e-8)
 
 
-@every_kernel
-@pytest.mark.parametrize("start", [start_rows, start_partition])
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("weighted", [False, True])
+@every_pair(
+    kernel=KERNELS,
+    start=[start_rows, start_partition],
+    seed=range(3),
+    weighted=[False, True],
+)
 def test_exact_equals_naive_lloyd_pass_by_pass(kernel, start, seed, weighted):
     X, K, k = rows(seed), naive_gram(kernel, seed), 4
     init = start(k, seed)
@@ -184,10 +189,12 @@ def test_exact_equals_naive_lloyd_pass_by_pass(kernel, start, seed, weighted):
     assert model.n_iter_ == len(path) > 2
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("start", ["rows", "points"])
-@both_estimators
+@every_pair(
+    seed=range(4),
+    weighted=[False, True],
+    start=["rows", "points"],
+    estimator=[KernelKMeans, NystromKMeans],
+)
 def test_linear_kernel_equals_scikit_learns_kmeans(estimator, seed, weighted, start):
     X, k = rows(seed, 200), 5
     rng = np.random.default_rng(seed)
@@ -203,10 +210,7 @@ def test_linear_kernel_equals_scikit_learns_kmeans(estimator, seed, weighted, st
     assert model.inertia_ == pytest.approx(peer.inertia_, rel=1e-9)
 
 
-@every_kernel
-@pytest.mark.parametrize("rank", [None, 2, 5])
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("weighted", [False, True])
+@every_pair(kernel=KERNELS, rank=[None, 2, 5], seed=range(3), weighted=[False, True])
 def test_assignments_are_those_of_the_explicit_embedding(kernel, rank, seed, weighted):
     X, K, k = rows(seed), naive_gram(kernel, seed), 4
     landmarks, init = start_rows(12, seed + 10), start_rows(k, seed)
@@ -449,6 +453,7 @@ PLACES = np.array([[0.0], [1.0], [2.1], [3.3], [4.0]])
 COPIES = np.array([4, 1, 2, 1, 3])
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("init", ["random", "k-means++"])
 def test_weights_equal_repeats_in_law_for_exact_kernel_kmeans(init):
     def outcomes(X, weights, seeds):
@@ -461,6 +466,7 @@ def test_weights_equal_repeats_in_law_for_exact_kernel_kmeans(init):
     assert oracles.same_law_p_value(weighted, repeated) > LEVEL
 
 
+@pytest.mark.law
 def test_weights_equal_repeats_in_law_for_nystrom():
     def outcomes(X, weights, seeds):
         settings = {"gamma": 0.2, "n_landmarks": 2, "n_init": 1, "n_jobs": 1}
@@ -488,10 +494,12 @@ def separated(n=120, k=4, d=3, seed=0):
     return X.astype(np.float32), groups
 
 
-@both_estimators
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("seed", range(3))
+@every_pair(
+    estimator=[KernelKMeans, NystromKMeans],
+    kernel=["rbf", "laplacian", "linear"],
+    dtype=[np.float32, np.float64],
+    seed=range(3),
+)
 def test_row_order_does_not_matter_on_separated_rows(estimator, kernel, dtype, seed):
     X, groups = separated()
     X = X.astype(dtype)
@@ -548,10 +556,12 @@ REPEATED = {
 }
 
 
-@pytest.mark.parametrize("data", REPEATED.values(), ids=REPEATED)
-@pytest.mark.parametrize("gamma", [0.01, 0.3, 3.0])
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "chi2"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_pair(
+    data=REPEATED.values(),
+    gamma=[0.01, 0.3, 3.0],
+    kernel=["rbf", "laplacian", "polynomial", "chi2"],
+    dtype=[np.float32, np.float64],
+)
 def test_projections_are_never_longer_than_the_rows(data, gamma, kernel, dtype):
     X = np.abs(data(np.random.default_rng(0))).astype(dtype)
     params = {"degree": 2} if kernel == "polynomial" else {}
@@ -559,7 +569,7 @@ def test_projections_are_never_longer_than_the_rows(data, gamma, kernel, dtype):
         space = LandmarkSpace(
             as_kernel(kernel, gamma=gamma, **params), X[::2], np.dtype(dtype), workers
         )
-        B = space.coordinates(X).astype(np.float64)
+        B = space.kernel_block(X).astype(np.float64)
         norms = np.einsum("ij,ji->i", B, space.coefficients(B))
         diagonal = space.kernel.diagonal(X)
     assert (norms <= diagonal * (1.0 + 1e-3)).all()
@@ -603,10 +613,12 @@ def test_one_cluster_is_the_mean_of_all_rows(kernel, estimator, dtype):
     np.testing.assert_array_equal(model.labels_, 0)
 
 
-@every_kernel
-@both_estimators
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("init", ["random", "k-means++", "local-search"])
+@every_pair(
+    kernel=KERNELS,
+    estimator=[KernelKMeans, NystromKMeans],
+    dtype=[np.float32, np.float64],
+    init=["random", "k-means++", "local-search"],
+)
 def test_as_many_clusters_as_rows_cost_nothing(kernel, estimator, dtype, init):
     X = rows(2, 15).astype(dtype)
     model = estimator(15, init=init, random_state=0, **params_of(kernel)).fit(X)
@@ -670,9 +682,7 @@ def test_passes_stop_at_the_first_small_drop(estimator, tol):
 # --- what a fitted model says ---------------------------------------------------------
 
 
-@every_kernel
-@both_estimators
-@pytest.mark.parametrize("seed", range(3))
+@every_pair(kernel=KERNELS, estimator=[KernelKMeans, NystromKMeans], seed=range(3))
 def test_a_model_agrees_with_itself_on_its_training_rows(kernel, estimator, seed):
     X = rows(seed)
     model = estimator(5, random_state=seed, **params_of(kernel)).fit(X)

@@ -150,7 +150,8 @@ def test_weights_that_add_up_to_infinity():
 def test_rows_times_a_power_of_two_float32(model, power):
     X = table(np.float32)
     plain, found = model().fit(X), model().fit(np.ldexp(X, power))
-    np.testing.assert_array_equal(found.labels_, plain.labels_)
+    # In float64 another of several restarts that end alike may be the best.
+    assert adjusted_rand_score(found.labels_, plain.labels_) == 1.0
     np.testing.assert_array_equal(found.predict(np.ldexp(X, power)), found.labels_)
 
 

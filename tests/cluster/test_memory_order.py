@@ -1,7 +1,6 @@
 """Results do not depend on how a table lies in memory, under any BLAS kernel."""
 
 import numpy as np
-import pytest
 
 from sketchmeans import (
     KernelKMeans,
@@ -12,6 +11,7 @@ from sketchmeans import (
 )
 from sketchmeans.diagnostics import certificate
 from sketchmeans.reduction import REDUCERS
+from tests.pairs import every_pair
 
 # Odd sizes, so that the edges of the tiles of matrix products are met as well.
 N, D = 1_031, 37
@@ -71,9 +71,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("run", MODELS)
+@every_pair(run=MODELS, layout=LAYOUTS, dtype=[np.float32, np.float64])
 def test_same_bits_for_every_layout(run, layout, dtype):
     X = table(dtype)
     changed = LAYOUTS[layout](X)

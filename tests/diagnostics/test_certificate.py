@@ -21,7 +21,7 @@ from sketchmeans.diagnostics.spectral_bounds import (
     compute_nystrom_moment,
     sum_tails,
 )
-from sketchmeans.engine.spaces import landmark_matrix
+from sketchmeans.engine.gram import landmark_matrix
 from sketchmeans.kernels import as_kernel
 from sketchmeans.numerics.linalg import pseudo_inverse
 from sketchmeans.numerics.parallel import Workers

@@ -23,16 +23,17 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
-from sketchmeans.distributed import engine as engine_module
+from sketchmeans.distributed import backend as backend_module
 from sketchmeans.distributed import rows as rows_module
-from sketchmeans.distributed import running
-from sketchmeans.distributed.engine import DaskEngine
-from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.looks import Look
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.distributed import scheduler
+from sketchmeans.distributed.backend import DaskBackend
+from sketchmeans.engine.bounds import Reassign
+from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.choice import SELECTORS
 from sketchmeans.numerics.sums import TreeSum
+
+pytestmark = pytest.mark.dask
 
 #: Whole blocks, for all widths below.
 _CHUNK = 4096
@@ -125,19 +126,17 @@ def test_sums_do_not_depend_on_who_adds_up_what():
 
 
 def test_the_data_exercise_both_kinds_of_passes(X, monkeypatch):
-    calls = []
-    for name in ("_assign_all", "_look_again"):
-        method = getattr(DaskEngine, name)
+    calls, run = [], DaskBackend.run
 
-        def counted(self, *args, method=method, name=name):
-            calls.append(name)
-            return method(self, *args)
+    def counted(self, reduction, *values):
+        calls.append(type(reduction).__name__)
+        return run(self, reduction, *values)
 
-        monkeypatch.setattr(DaskEngine, name, counted)
+    monkeypatch.setattr(DaskBackend, "run", counted)
     with dask.config.set(scheduler="synchronous"):
         _model().fit(_chunked(X))
-    assert calls.count("_assign_all") >= 1
-    assert calls.count("_look_again") >= 3
+    assert calls.count("FullPass") >= 1
+    assert calls.count("PartialPass") >= 3
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
@@ -224,19 +223,19 @@ def test_empty_clusters_are_refilled_as_in_a_local_fit(X):
 
 
 def _counted(monkeypatch):
-    """Count the blocks of coordinates that are computed."""
+    """Count the kernel blocks that are computed."""
     calls = []
-    original = LandmarkSpace.coordinates
+    original = LandmarkSpace.kernel_block
 
-    def coordinates(self, block, out=None):
+    def kernel_block(self, block, out=None):
         calls.append(block.shape)
         return original(self, block, out)
 
-    monkeypatch.setattr(LandmarkSpace, "coordinates", coordinates)
+    monkeypatch.setattr(LandmarkSpace, "kernel_block", kernel_block)
     return calls
 
 
-def test_coordinates_are_kept_where_they_fit(monkeypatch):
+def test_kernel_blocks_are_kept_where_they_fit(monkeypatch):
     rng = np.random.default_rng(1)
     wide = rng.normal(size=(3 * _CHUNK, 130)).astype(np.float32)
     params = {"n_landmarks": 30, "init": np.arange(5), "gamma": 0.001, "max_iter": 6}
@@ -245,7 +244,9 @@ def test_coordinates_are_kept_where_they_fit(monkeypatch):
     blocks = {}
     for space in (2**40, 0):
         free = (space, False)
-        monkeypatch.setattr(engine_module, "room", lambda budget, free=free: free)
+        monkeypatch.setattr(
+            backend_module, "free_memory", lambda budget, free=free: free
+        )
         with monkeypatch.context() as patch:
             calls = _counted(patch)
             with (
@@ -259,14 +260,14 @@ def test_coordinates_are_kept_where_they_fit(monkeypatch):
     assert blocks[0] >= 9  # three full passes, at least
 
 
-def test_room_is_that_of_the_scheduler(client):
-    free, elsewhere = running.room(7)
+def test_free_memory_is_that_of_the_scheduler(client):
+    free, elsewhere = scheduler.free_memory(7)
     assert elsewhere
     assert 10**8 < free < 10**9  # half of two workers of 1 GB, less what they hold
     with dask.config.set(scheduler="threads"):
-        assert running.room(7) == (7, False)
+        assert scheduler.free_memory(7) == (7, False)
     with dask.config.set(scheduler="processes"):
-        assert running.room(7) == (0, False)
+        assert scheduler.free_memory(7) == (0, False)
 
 
 def test_rows_are_computed_once_where_they_fit(X, local):
@@ -286,7 +287,9 @@ def test_rows_are_computed_once_where_they_fit(X, local):
 
 
 def test_rows_that_do_not_fit_are_computed_in_each_pass(X, local, monkeypatch):
-    monkeypatch.setattr("sketchmeans.distributed.rows.room", lambda budget: (0, True))
+    monkeypatch.setattr(
+        "sketchmeans.distributed.rows.free_memory", lambda budget: (0, True)
+    )
     computed = []
 
     def read(block):
@@ -302,16 +305,16 @@ def test_rows_that_do_not_fit_are_computed_in_each_pass(X, local, monkeypatch):
 def test_a_worker_that_is_killed_changes_nothing(X, local, client, monkeypatch):
     rows = client.persist(_chunked(X))
     passes = []
-    original = DaskEngine._pass
+    original = DaskBackend.run
 
-    def disturbed(self, tasks):
-        passes.append(len(tasks))
+    def disturbed(self, *args):
+        passes.append(args)
         if len(passes) == 3:
             pid = min(client.run(os.getpid).values())
             threading.Timer(0.02, os.kill, (pid, signal.SIGKILL)).start()
-        return original(self, tasks)
+        return original(self, *args)
 
-    monkeypatch.setattr(DaskEngine, "_pass", disturbed)
+    monkeypatch.setattr(DaskBackend, "run", disturbed)
     before = set(client.run(os.getpid).values())
     model = _model().fit(rows)
     client.wait_for_workers(2)
@@ -330,12 +333,13 @@ def _partition(block_info=None, *, client_pid, base):
     return base[numbers % len(base)] + (numbers % 7)[:, None].astype(np.float32)
 
 
+@pytest.mark.memory
 def test_rows_beyond_the_memory_of_the_client(client):
-    n, d = 1_638_400, 64
+    n, d = 819_200, 64
     base = np.random.default_rng(0).normal(size=(5003, d)).astype(np.float32)
     rows = da.map_blocks(
         _partition,
-        chunks=((102_400,) * 16, (d,)),
+        chunks=((102_400,) * 8, (d,)),
         dtype=np.float32,
         meta=np.empty((0, 0), dtype=np.float32),
         client_pid=os.getpid(),
@@ -360,21 +364,21 @@ def test_rows_beyond_the_memory_of_the_client(client):
 
 def test_what_travels_is_small(X, client, monkeypatch):
     received = []
-    original = running.results
+    original = scheduler.compute
 
     def weighed(tasks):
         found = original(tasks)
         received.append(len(pickle.dumps(found)))
         return found
 
-    for module in (running, engine_module):
-        monkeypatch.setattr(module, "results", weighed)
-    monkeypatch.setattr("sketchmeans.distributed.rows.results", weighed)
+    for module in (scheduler, backend_module, rows_module):
+        monkeypatch.setattr(module, "compute", weighed)
     model = _model(init=np.arange(5)).fit(_chunked(X))
     assert len(received) > model.n_iter_
     assert max(received) < 20_000  # sums over 5 clusters of 60 numbers, or landmarks
 
 
+@pytest.mark.process
 def test_ordinary_rows_do_not_import_dask():
     code = (
         "import sys, numpy as np; from sketchmeans import NystromKMeans; "
@@ -443,7 +447,7 @@ def test_partitions_of_another_shape_than_declared(X, local, found, kept, monkey
         for i in range(4)
     ]
     if not kept:
-        monkeypatch.setattr(rows_module, "room", lambda budget: (0, False))
+        monkeypatch.setattr(rows_module, "free_memory", lambda budget: (0, False))
     told = rf"Partition 2 of X has the shape \({found[0]}, {found[1]}\); \(4096, 6\)"
     lazy = da.concatenate(blocks)
     with dask.config.set(scheduler="synchronous"):
@@ -665,9 +669,11 @@ def test_models_of_reduced_rows_say_what_to_do(X):
         np.testing.assert_array_equal(labels.compute(), model.predict(X))
 
 
-@pytest.mark.parametrize(("width", "look"), [(20, Look.SINGLE), (130, Look.PICKED)])
+@pytest.mark.parametrize(
+    ("width", "how"), [(20, Reassign.SINGLE), (130, Reassign.PICKED)]
+)
 def test_partitions_of_whole_blocks_have_the_labels_of_a_local_fit(
-    width, look, monkeypatch
+    width, how, monkeypatch
 ):
     # Weak groups: rows in plenty lie between two centres, where roundings show.
     height, rng = 4096, np.random.default_rng(0)
@@ -675,10 +681,15 @@ def test_partitions_of_whole_blocks_have_the_labels_of_a_local_fit(
     X += 0.6 * rng.normal(size=(5, width))[rng.integers(5, size=len(X))]
     X = X.astype(np.float32)
     model = NystromKMeans(8, n_landmarks=400, n_init=1, tol=1e-5, random_state=0)
-    seen, at = set(), Look.at
-    monkeypatch.setattr(Look, "at", lambda *sizes: seen.add(at(*sizes)) or at(*sizes))
+    seen, choose = set(), Reassign.choose
+
+    def spy(*sizes):
+        seen.add(choose(*sizes))
+        return choose(*sizes)
+
+    monkeypatch.setattr(Reassign, "choose", spy)
     alone = clone(model).fit(X)
-    assert look in seen
+    assert how in seen
     with dask.config.set(scheduler="threads"):
         model.fit(_chunked(X, 5 * height))
         np.testing.assert_array_equal(model.labels_.compute(), alone.labels_)
@@ -701,7 +712,3 @@ def test_the_cost_of_no_rows(X):
     table = dd.from_pandas(pd.DataFrame(X[:100]), npartitions=2)
     with pytest.raises(ValueError, match="X has 0 samples"):
         model.cost(table[table[0] > 1e9].to_dask_array())
-
-
-def test_the_engine_is_the_local_one():
-    assert issubclass(DaskEngine, BlockEngine)

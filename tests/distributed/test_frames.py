@@ -12,6 +12,8 @@ dd = pytest.importorskip("dask.dataframe")
 
 from sketchmeans import NystromKMeans  # noqa: E402 - after the check for Dask
 
+pytestmark = pytest.mark.dask
+
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(
     RNG.normal(size=(600, 3)) * [1.0, 5.0, 9.0] + np.repeat([[0.0], [20.0]], 300, 0),

@@ -111,7 +111,7 @@ def checkpoint_file(finished, tmp_path):
 def test_a_finished_fit_is_read_and_not_computed(X, finished, file, monkeypatch):
     first = finished[0]
     monkeypatch.setattr(
-        "sketchmeans.engine.progressive.lloyd",
+        "sketchmeans.engine.restarts.lloyd",
         lambda *_, **__: pytest.fail("computed again"),
     )
     again = estimator().fit(X, checkpoint=str(file))
@@ -241,12 +241,12 @@ def test_ctrl_c_leaves_a_usable_checkpoint(X, finished, tmp_path, monkeypatch):
 
     assign, count = BlockEngine.assign, 0
 
-    def interrupted(self, centers):
+    def interrupted(self, centers, before=None):
         nonlocal count
         count += 1
         if count == 12:
             raise KeyboardInterrupt
-        return assign(self, centers)
+        return assign(self, centers, before)
 
     with monkeypatch.context() as patch:
         patch.setattr(BlockEngine, "assign", interrupted)

@@ -25,7 +25,7 @@ SMALL = np.random.default_rng(0).normal(size=(300, 4))
 LARGE = np.random.default_rng(0).normal(size=(33_000, 4)).astype(np.float32)
 
 
-class Recorder:
+class SavedStages:
     """Writes down every call of scikit-learn's callback protocol."""
 
     def __init__(self, stop=lambda context: False):
@@ -77,7 +77,7 @@ def _stage(recorder, text):
 
 @both
 def test_tasks_nest_and_end_in_order(estimator):
-    recorder = Recorder()
+    recorder = SavedStages()
     _fit(estimator(3, random_state=0), SMALL, recorder)
     events = recorder.events
     assert events[0] == ("setup", "fit")
@@ -94,7 +94,7 @@ def test_tasks_nest_and_end_in_order(estimator):
 
 
 def test_stages_of_the_exact_fit():
-    recorder = Recorder()
+    recorder = SavedStages()
     model = _fit(KernelKMeans(3, n_init=4, random_state=0), SMALL, recorder)
     first, second, third = recorder.tasks(1)
     assert (first, second) == ("kernel matrix", "seeding")
@@ -104,7 +104,7 @@ def test_stages_of_the_exact_fit():
 
 
 def test_stages_without_subsamples():
-    recorder = Recorder()
+    recorder = SavedStages()
     model = _fit(NystromKMeans(3, n_init=1, random_state=0), SMALL, recorder)
     *steps, last = recorder.tasks(1)
     assert steps == ["kernel", "landmarks", "seeding"]
@@ -113,7 +113,7 @@ def test_stages_without_subsamples():
 
 
 def test_stages_with_subsamples():
-    recorder = Recorder()
+    recorder = SavedStages()
     model = _fit(NystromKMeans(3, n_landmarks=30, random_state=0), LARGE, recorder)
     stages = recorder.tasks(1)
     assert stages[:3] == ["kernel", "landmarks", "seeding"]
@@ -132,7 +132,7 @@ def test_stages_with_subsamples():
 @pytest.mark.parametrize("algorithm", ["progressive", "full"])
 @pytest.mark.parametrize("given", [False, True], ids=["seeded", "given"])
 def test_only_a_seeded_progressive_fit_has_subsamples(algorithm, given):
-    recorder = Recorder()
+    recorder = SavedStages()
     params = {"init": np.arange(3)} if given else {"n_init": 1}
     model = NystromKMeans(
         3, n_landmarks=30, algorithm=algorithm, tol=1e-2, random_state=0, **params
@@ -149,7 +149,7 @@ def test_only_a_seeded_progressive_fit_has_subsamples(algorithm, given):
 def test_a_stage_announces_how_many_passes_there_may_be(estimator):
     found = []
 
-    class Sizes(Recorder):
+    class Sizes(SavedStages):
         def on_fit_task_begin(self, estimator, context):
             found.append((context.task_name, context.max_subtasks))
 
@@ -162,7 +162,7 @@ def test_a_stage_announces_how_many_passes_there_may_be(estimator):
 
 @both
 def test_restarts_are_told(estimator):
-    one, four = Recorder(), Recorder()
+    one, four = SavedStages(), SavedStages()
     _fit(estimator(3, n_init=1, random_state=0), SMALL, one)
     _fit(estimator(3, n_init=4, random_state=0), SMALL, four)
     assert "4 restarts" in _stage(four, "300 rows")
@@ -170,7 +170,7 @@ def test_restarts_are_told(estimator):
 
 
 def test_the_race_of_the_restarts_is_told():
-    recorder = Recorder()
+    recorder = SavedStages()
     model = NystromKMeans(3, n_landmarks=30, n_init=8, random_state=0)
     _fit(model, LARGE, recorder)
     text = " / ".join(recorder.tasks(1))
@@ -185,7 +185,7 @@ def test_the_race_of_the_restarts_is_told():
 @both
 def test_callbacks_do_not_change_the_result_and_can_be_removed(estimator):
     plain = estimator(3, random_state=0).fit(SMALL)
-    recorder = Recorder()
+    recorder = SavedStages()
     watched = _fit(estimator(3, random_state=0), SMALL, recorder)
     np.testing.assert_array_equal(watched.labels_, plain.labels_)
     assert watched.cost_ == plain.cost_
@@ -202,7 +202,7 @@ def test_callbacks_do_not_change_the_result_and_can_be_removed(estimator):
 
 @both
 def test_a_failed_fit_tears_the_callbacks_down(estimator):
-    recorder = Recorder()
+    recorder = SavedStages()
     bad = SMALL.copy()
     bad[-1, -1] = np.nan
     with pytest.raises(ValueError, match="contains NaN"):
@@ -225,7 +225,7 @@ def _at_iteration(number):
     ("estimator", "number"), [(KernelKMeans, 1), (KernelKMeans, 3), (NystromKMeans, 2)]
 )
 def test_a_callback_stops_the_iterations(estimator, number):
-    recorder = Recorder(stop=_at_iteration(number))
+    recorder = SavedStages(stop=_at_iteration(number))
     # Without a callback there are more iterations than that.
     model = estimator(8, init=np.arange(8), tol=0.0)
     with pytest.warns(ConvergenceWarning) as caught:
@@ -244,7 +244,7 @@ def test_stopping_a_subsample_goes_on_with_the_next_stage():
     def stop(context):
         return context.task_name == "iteration" and "2,048" in context.parent.task_name
 
-    recorder = Recorder(stop=stop)
+    recorder = SavedStages(stop=stop)
     model = NystromKMeans(3, n_landmarks=30, n_init=1, random_state=0)
     _fit(model, LARGE, recorder)
     assert recorder.iterations(_stage(recorder, "2,048 rows")) == 1
@@ -253,7 +253,7 @@ def test_stopping_a_subsample_goes_on_with_the_next_stage():
 
 
 def test_no_callback_stops_without_saying_so():
-    quiet, recorder = Recorder(stop=lambda context: None), Recorder()
+    quiet, recorder = SavedStages(stop=lambda context: None), SavedStages()
     first = _fit(NystromKMeans(3, random_state=0), SMALL, quiet)
     second = _fit(NystromKMeans(3, random_state=0), SMALL, recorder)
     assert first.n_iter_ == second.n_iter_
@@ -306,7 +306,7 @@ def _lines(model, rows):
 def test_one_line_per_stage_if_verbose(estimator, unconfigured):
     assert _lines(estimator(3, random_state=0), SMALL) == []
     assert _lines(estimator(3, verbose=False, random_state=0), SMALL) == []
-    recorder = Recorder()
+    recorder = SavedStages()
     model = estimator(3, verbose=True, random_state=0).set_callbacks(recorder)
     lines = _lines(model, SMALL)
     stages = recorder.tasks(1)

@@ -7,20 +7,23 @@ import time
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.datasets import make_blobs
 
 from sketchmeans import NystromKMeans, open_rows
 from sketchmeans.data.rows import Rows, by_block
 from sketchmeans.data.source_rows import SourceRows
-from sketchmeans.engine import looks
-from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.bundles import bundled
-from sketchmeans.engine.coordinates import cheap_to_repeat
-from sketchmeans.engine.looks import Look
-from sketchmeans.engine.spaces import InputSpace, LandmarkSpace
+from sketchmeans.engine import restarts
+from sketchmeans.engine.blocks import local_engine
+from sketchmeans.engine.bounds import CenterShifts, Reassign
+from sketchmeans.engine.passes import FullPass, LoosenBounds, PartialPass
+from sketchmeans.engine.space import (
+    InputSpace,
+    LandmarkSpace,
+    coarse_space,
+    lift_means,
+)
+from sketchmeans.engine.store import KernelBlocks, cheap_to_repeat
 from sketchmeans.kernels import as_kernel
-from sketchmeans.numerics import parallel
 from sketchmeans.numerics.parallel import Workers
 
 
@@ -55,26 +58,26 @@ def _rows():
     ],
 )
 def test_a_rough_space_has_landmarks_enough(X, workers, m, k, rank, size):
-    rough = _space(X, workers, m, rank=rank).rough(k)
-    assert (None if rough is None else rough.n_coordinates) == size
+    rough = coarse_space(_space(X, workers, m, rank=rank), k)
+    assert (None if rough is None else rough.n_columns) == size
 
 
 def test_input_space_is_never_rough(X, workers):
-    assert InputSpace.of(Rows(X, workers), 2).rough(2) is None
+    assert coarse_space(InputSpace.of(Rows(X, workers), 2), 2) is None
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
 def test_lifted_centres_are_the_same_points(X, workers, kernel):
     whole = _space(X, workers, 405, kernel)
-    rough = whole.rough(3)
+    rough = coarse_space(whole, 3)
     rows = Rows(X, workers)
-    centers = BlockEngine(rows, rough).centers_at(np.array([[0, 1, 2], [5, 6, 7]]))
-    lifted = BlockEngine(rows, whole).centers_of_means(rough.lifted(centers))
+    centers = local_engine(rows, rough).centers_at(np.array([[0, 1, 2], [5, 6, 7]]))
+    lifted = local_engine(rows, whole).centers_of_means(lift_means(whole, centers))
     for restart in range(2):
         one, other = centers.select([restart]), lifted.select([restart])
         np.testing.assert_allclose(
-            BlockEngine(rows, whole).all_distances(other),
-            BlockEngine(rows, rough).all_distances(one),
+            local_engine(rows, whole).all_distances(other),
+            local_engine(rows, rough).all_distances(one),
             rtol=1e-5,
             atol=1e-5,
         )
@@ -105,7 +108,7 @@ def test_a_race_in_a_rough_space_loses_nothing(width, monkeypatch):
         ]
 
     quick = costs()
-    monkeypatch.setattr(LandmarkSpace, "rough", lambda self, k: None)
+    monkeypatch.setattr(restarts, "coarse_space", lambda space, k: None)
     assert np.mean(quick) <= 1.003 * np.mean(costs())
 
 
@@ -119,136 +122,60 @@ def test_passes_over_all_rows_are_cheap_to_repeat_or_not(workers):
 @pytest.mark.parametrize(
     ("share", "few", "many"),
     [
-        (0.04, Look.SINGLE, Look.SINGLE),
-        (0.3, Look.SINGLE, Look.PICKED),
-        (0.5, Look.ALL, Look.PICKED),
-        (0.7, Look.ALL, Look.ALL),
+        (0.04, Reassign.SINGLE, Reassign.SINGLE),
+        (0.3, Reassign.SINGLE, Reassign.PICKED),
+        (0.5, Reassign.ALL, Reassign.PICKED),
+        (0.7, Reassign.ALL, Reassign.ALL),
     ],
 )
-def test_how_rows_are_looked_at_again(share, few, many):
-    assert Look.at(int(share * 1000), 1000, 20) is few
-    assert Look.at(int(share * 1000), 1000, 200) is many
+def test_how_rows_are_assigned_again(share, few, many):
+    assert Reassign.choose(int(share * 1000), 1000, 20) is few
+    assert Reassign.choose(int(share * 1000), 1000, 200) is many
+
+
+def _moved(engine):
+    """Return centres, where they move, and what the first pass leaves with rows."""
+    start = engine.centers_at(np.array([[0, 1, 2, 3]]))
+    state, _ = engine.backend.run(FullPass(start))
+    moved = engine.update(engine.assign(start), start)
+    shifts = CenterShifts.between(start, moved)
+    return start, moved, engine.backend.run(LoosenBounds(shifts), state)[0]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("look", [Look.SINGLE, Look.PICKED])
-def test_a_second_look_finds_what_a_full_pass_finds(X, workers, look, weighted):
+@pytest.mark.parametrize("how", [Reassign.SINGLE, Reassign.PICKED])
+def test_a_partial_pass_finds_what_a_full_pass_finds(X, workers, how, weighted):
     weights = np.random.default_rng(1).uniform(size=1000) if weighted else None
     space = _space(X, workers, 150)
-    engine = BlockEngine(Rows(X, workers, weights), space)
-    start = engine.centers_at(np.array([[0, 1, 2, 3]]))
-    first = engine.assign(start)
-    moved = engine.update(first, start)
-    active = engine._bounds.follow(moved)
-    assert 0 < len(active) < 1000
-    again = engine._reassign(engine._bounds, active, look)
-    fresh = BlockEngine(Rows(X, workers, weights), space).assign(moved)
+    space.height = 64  # 16 blocks
+    engine = local_engine(Rows(X, workers, weights), space)
+    start, moved, state = _moved(engine)
+    assert 0 < len(state.active) < 1000
+    again, change = engine.backend.run(PartialPass(moved, how), state)
+    fresh, sums = engine.backend.run(FullPass(moved), state.labels)
+    before = engine.backend.run(FullPass(start))[1]
     np.testing.assert_array_equal(again.labels, fresh.labels)
-    np.testing.assert_allclose(again.costs, fresh.costs, rtol=1e-12)
-    np.testing.assert_allclose(again.sums, fresh.sums, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(again.counts, fresh.counts, rtol=1e-12)
+    np.testing.assert_allclose(change.sums + before.sums, sums.sums, atol=1e-9)
+    np.testing.assert_array_equal(change.counts, sums.counts)
+    assert change.changed == sums.changed == [True]
+    active = state.active
+    np.testing.assert_allclose(again.upper[active], fresh.upper[active], atol=1e-7)
+    np.testing.assert_allclose(again.lower[active], fresh.lower[active], atol=1e-7)
+    assert (again.upper >= fresh.upper - 1e-7).all()
+    assert (again.lower <= fresh.lower + 1e-7).all()
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("look", [Look.SINGLE, Look.PICKED])
-@pytest.mark.parametrize("kind", ["landmarks", "not constant", "input", "sparse"])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_blocks_looked_at_together_have_the_bits_of_each_alone(
-    X, n_jobs, kind, look, weighted, monkeypatch
-):
-    monkeypatch.setattr(parallel, "_TASK_WORK", 1e3)
-    weights = np.random.default_rng(1).uniform(size=1000) if weighted else None
-    found, bundles = {}, {}
-    for most in (1, 2, 16):
-        with Workers(n_jobs) as workers:
-            rows = Rows(
-                sparse.csr_array(X) if kind == "sparse" else X, workers, weights
-            )
-            if kind in ("input", "sparse"):
-                space = InputSpace.of(rows, 4)
-            else:
-                name = "rbf" if kind == "landmarks" else "polynomial"
-                space = _space(X, workers, 150, name)
-            space.height = 64  # 16 blocks
-            monkeypatch.setattr(looks, "_BUNDLES_PER_THREAD", 16 / most / n_jobs)
-            engine = BlockEngine(rows, space, 10**9)
-            start = engine.centers_at(np.array([[0, 1, 2, 3]]))
-            first = engine.assign(start)
-            moved = engine.update(first, start)
-            active = engine._bounds.follow(moved)
-            active = active[np.random.default_rng(2).random(len(active)) < 0.15]
-            active = active[active // 64 != 5]
-            n_blocks = int(engine._most_blocks())
-            bundles[most] = len(list(bundled(active, 16, 64, n_blocks)))
-            again = engine._reassign(engine._bounds, active, look)
-            bounds = engine._bounds
-            found[most] = [again.labels, again.sums, again.counts]
-            found[most] += [bounds.upper, bounds.lower]
-            changed = np.flatnonzero(again.labels != first.labels)
-            assert len(np.unique(changed // 64)) > 1  # rows of several blocks move
-    assert bundles[1] == 16
-    assert (bundles[16] < bundles[2] < 16) is (kind != "sparse")
-    for most in (2, 16):
-        for one, other in zip(found[1], found[most], strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
-def test_rows_of_a_file_are_looked_at_block_by_block(X, tmp_path, monkeypatch):
-    """Threads that are far apart in a file would decode it more than once."""
-    np.save(tmp_path / "rows.npy", X)
-    seen = []
-    map_blocks = Workers.map
-
-    def recorded(self, function, items, work=np.inf):
-        seen.append((len(list(items)), work))
-        return map_blocks(self, function, items, work)
-
-    with Workers(2) as workers:
-        for source in (X, open_rows(tmp_path / "rows.npy")):
-            rows = (Rows if source is X else SourceRows)(source, workers)
-            space = _space(X, workers, 150)
-            space.height = 64
-            engine = BlockEngine(rows, space)
-            start = engine.centers_at(np.array([[0, 1, 2, 3]]))
-            moved = engine.update(engine.assign(start), start)
-            active = engine._bounds.follow(moved)[::20]
-            with monkeypatch.context() as patch:
-                patch.setattr(Workers, "map", recorded)
-                engine._reassign(engine._bounds, active, Look.SINGLE)
-    (n_near, near), (n_far, far) = seen
-    assert n_near == 8
-    assert n_far == 16
-    assert near < far == np.inf
-
-
-@pytest.mark.parametrize(("n_jobs", "most"), [(1, 4), (2, 2), (8, 1)])
-def test_there_are_bundles_for_every_thread(X, n_jobs, most):
-    with Workers(n_jobs) as workers:
-        space = _space(X, workers, 150)
-        space.height = 64  # 16 blocks
-        assert BlockEngine(Rows(X, workers), space)._most_blocks() == most
-
-
-@pytest.mark.parametrize("most", [1, 2, 5, 100])
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
-def test_bundles_have_all_blocks_and_few_rows(share, most):
-    rng = np.random.default_rng(0)
-    numbers = np.flatnonzero(rng.random(103) < share)
-    bundles = list(bundled(numbers, 11, 10, most))
-    blocks_of = [b.first + i for b in bundles for i in range(len(b))]
-    assert blocks_of == list(range(11))
-    seen = [
-        (block, number)
-        for bundle in bundles
-        for block, place, inside in bundle.parts()
-        for number in numbers[place]
-        if (numbers[bundle.span][inside] == numbers[place]).all()
-    ]
-    assert seen == [(number // 10, number) for number in numbers]
-    assert all(len(b) <= most for b in bundles)
-    assert all(len(b) == 1 or len(numbers[b.span]) <= 5 for b in bundles)
-    if share == 0.1:  # which are ten rows
-        assert len(bundles) == {1: 11, 2: 6, 5: 3, 100: 2}[most]
+def test_passes_leave_what_they_are_given_as_it_was(X, workers):
+    """On a cluster a task may run twice on the same state."""
+    engine = local_engine(Rows(X, workers), _space(X, workers, 50))
+    _, moved, state = _moved(engine)
+    before = [state.labels.copy(), state.upper.copy(), state.lower.copy()]
+    engine.backend.run(PartialPass(moved, Reassign.SINGLE), state)
+    engine.backend.run(LoosenBounds(CenterShifts.between(moved, moved)), state)
+    for one, other in zip(
+        before, [state.labels, state.upper, state.lower], strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_rows_are_told_apart_by_block():
@@ -257,72 +184,58 @@ def test_rows_are_told_apart_by_block():
     assert by_block(np.array([], dtype=int), 4) == []
 
 
-def test_light_work_stays_in_this_thread():
+def test_a_lone_item_stays_in_this_thread():
     with Workers(2) as workers:
         here = threading.get_ident()
-        names = list(workers.map(lambda _: threading.get_ident(), range(4), work=10.0))
-        assert set(names) == {here}
-        names = list(workers.map(lambda _: threading.get_ident(), range(4)))
-        assert here not in names
-
-
-def test_light_work_is_handed_over_together():
-    task = parallel._TASK_WORK
-    with Workers(2) as workers:
-        here = threading.get_ident()
-        found = list(
-            workers.map(lambda i: (i, threading.get_ident()), range(50), task / 10)
-        )
-        assert [i for i, _ in found] == list(range(50))
-        assert here not in {name for _, name in found}
-        for part in range(5):  # ten items make a task
-            assert len({name for _, name in found[10 * part : 10 * part + 10]}) == 1
+        assert list(workers.map(lambda _: threading.get_ident(), [0])) == [here]
+        assert here not in list(workers.map(lambda _: threading.get_ident(), [0, 1]))
 
 
 def _wide(dtype=np.float32):
     return np.random.default_rng(0).normal(size=(9000, 150)).astype(dtype)
 
 
-def _engine_of(X, workers, budget=10**9):
+def _blocks_of(X, workers, budget=10**9):
     space = LandmarkSpace(as_kernel("rbf", gamma=0.01), X[:64], X.dtype, workers)
-    return BlockEngine(Rows(X, workers), space, budget)
+    return KernelBlocks(Rows(X, workers), space, budget)
 
 
-def test_blocks_are_stored_beside_other_work():
+def test_blocks_are_computed_beside_other_work():
     X = _wide()
     with Workers(2) as workers:
-        engine = _engine_of(X, workers)
-        assert len(engine._spans) > 2
-        with engine.stored_ahead(beside=100):
+        blocks = _blocks_of(X, workers)
+        assert len(blocks.spans) > 2
+        with blocks.prefetch(beside=100):
             end = time.monotonic() + 60.0
-            while not engine._at_hand and time.monotonic() < end:
+            while not blocks.is_complete and time.monotonic() < end:
                 time.sleep(0.001)
-        assert engine._at_hand
-        afresh = _engine_of(X, workers, budget=0)
-        for span, block in zip(engine._spans, engine._store, strict=True):
-            np.testing.assert_array_equal(block, afresh.coordinates(span))
+        assert blocks.is_complete
+        afresh = _blocks_of(X, workers, budget=0)
+        assert not afresh.is_kept
+        for span in blocks.spans:
+            np.testing.assert_array_equal(blocks.values(span), afresh.values(span))
 
 
 @pytest.mark.parametrize("why", ["threads", "memory", "file"])
-def test_nothing_is_stored_ahead_without(why, tmp_path):
+def test_nothing_is_prefetched_without(why, tmp_path):
     X = _wide()
     np.save(tmp_path / "rows.npy", X)
     with Workers(1 if why == "threads" else 2) as workers:
-        engine = _engine_of(X, workers, budget=len(X) * 64 * 4 + 99 * 64 * 4)
+        blocks = _blocks_of(X, workers, budget=len(X) * 64 * 4 + 99 * 64 * 4)
         if why == "file":
             source = SourceRows(open_rows(tmp_path / "rows.npy"), workers)
-            engine = BlockEngine(source, engine.space, 10**9)
-        with engine.stored_ahead(beside=100 if why == "memory" else 0):
+            blocks = KernelBlocks(source, blocks.space, 10**9)
+        with blocks.prefetch(beside=100 if why == "memory" else 0):
             time.sleep(0.05)
-        assert engine._store == [None] * len(engine._spans)
+        assert blocks._kept == [None] * len(blocks.spans)
 
 
 def test_work_ahead_ends_with_the_context_and_hides_no_error():
     X = _wide()
     with Workers(2) as workers:
-        engine = _engine_of(X, workers)
+        blocks = _blocks_of(X, workers)
         begun, go_on = threading.Event(), threading.Event()
-        compute = engine.coordinates
+        compute = blocks.values
 
         def slow(span):
             begun.set()
@@ -330,17 +243,17 @@ def test_work_ahead_ends_with_the_context_and_hides_no_error():
             return compute(span)
 
         def interrupted():
-            with engine.stored_ahead():
+            with blocks.prefetch():
                 begun.wait()
                 raise KeyError
 
-        engine.coordinates = slow
+        blocks.values = slow
         with pytest.raises(KeyError):
             interrupted()
         go_on.set()
         list(workers.map(lambda _: None, range(8)))  # behind the block in the making
-    assert [block is None for block in engine._store].count(False) == 1
-    assert engine._store[-1] is not None
+    assert [block is None for block in blocks._kept].count(False) == 1
+    assert blocks._kept[-1] is not None
 
 
 def test_what_fails_ahead_fails_in_the_fit():

@@ -109,7 +109,7 @@ def test_rows_of_weight_zero_play_no_part():
 
 
 def test_in_an_estimator_with_progress():
-    class Recorder:
+    class SavedStages:
         """A callback that notes the names of the tasks."""
 
         def __init__(self):
@@ -129,7 +129,7 @@ def test_in_an_estimator_with_progress():
             return False
 
     X, _ = blobs()
-    recorder = Recorder()
+    recorder = SavedStages()
     selector = Centroids().set_callbacks(recorder)
     model = NystromKMeans(5, n_landmarks=20, landmarks=selector, random_state=0).fit(X)
     assert model.landmarks_.shape == (20, 3)

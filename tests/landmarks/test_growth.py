@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from sketchmeans import NystromKMeans
 from sketchmeans.data.rows import as_rows
-from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.store import KernelBlocks
 from sketchmeans.kernels import as_kernel
 from sketchmeans.landmarks import LandmarkPath, choose_n_landmarks
 from sketchmeans.landmarks.growth import GAIN
@@ -82,7 +82,7 @@ def test_the_estimates_are_those_of_all_rows():
             rows, as_kernel("rbf", gamma=1e-3), np.arange(500), np.ones(500)
         )
         labels = np.arange(500) % 4
-        span = growth._Span(BlockEngine(rows, space), np.ones(500), 4)
+        span = growth._Span(KernelBlocks(rows, space), np.ones(500), 4)
         residual, cost = span.residual, span.cost(labels)
     # Pairs of different rows alone: the mean over many more rows than were seen.
     explained = sum(

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from sketchmeans.data.rows import as_rows
-from sketchmeans.engine.seeding import KMeansPlusPlus
+from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.kernels import as_kernel
 from sketchmeans.landmarks import KernelKMeansPlusPlus, select_landmarks
 from sketchmeans.landmarks.kmeanspp import (

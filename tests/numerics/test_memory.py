@@ -348,7 +348,7 @@ def test_the_check_comes_before_the_m_by_m_algebra(monkeypatch):
     def formed(*args, **kwargs):
         raise AssertionError("the landmark matrix was formed before the check")
 
-    monkeypatch.setattr("sketchmeans.engine.spaces.pseudo_inverse", formed)
+    monkeypatch.setattr("sketchmeans.engine.space.pseudo_inverse", formed)
     X = np.random.default_rng(0).normal(size=(3000, 4))
     with pytest.raises(MemoryError, match="1,000 landmarks"):
         NystromKMeans(3, n_landmarks=1000, max_memory="5MB").fit(X)

@@ -11,9 +11,8 @@ from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sketchmeans import KernelKMeans, NystromKMeans
-from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.coordinates import STORE_FEATURES
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.engine.space import LandmarkSpace
+from sketchmeans.engine.store import KEEP_FROM_FEATURES, KernelBlocks
 from sketchmeans.numerics.parallel import Workers, effective_n_jobs
 
 # Several blocks, the last one partial, and two subsamples before the full passes.
@@ -133,14 +132,14 @@ def test_thread_count_changes_no_bit_of_predictions(estimator):
 def stores(monkeypatch):
     """Collect, for each engine over all rows, whether it stores kernel values."""
     found = []
-    build = BlockEngine.__init__
+    build = KernelBlocks.__init__
 
     def record(self, rows, space, *args, **kwargs):
         build(self, rows, space, *args, **kwargs)
         if len(rows) == N_ROWS:
-            found.append(self._store is not None)
+            found.append(self.is_kept)
 
-    monkeypatch.setattr(BlockEngine, "__init__", record)
+    monkeypatch.setattr(KernelBlocks, "__init__", record)
     return found
 
 
@@ -154,7 +153,7 @@ def stores(monkeypatch):
     ],
 )
 def test_stored_and_recomputed_blocks_have_the_same_bits(stores, kernel, dtype):
-    X = _table(STORE_FEATURES, dtype)
+    X = _table(KEEP_FROM_FEATURES, dtype)
     # The kernel values take 33,001 · 800 · itemsize bytes: 106 or 211 MB.
     plenty, little = "1GB", "90MB" if dtype != np.float64 else "180MB"
     first, second, third = (
@@ -176,15 +175,15 @@ def test_stored_and_recomputed_blocks_have_the_same_bits(stores, kernel, dtype):
 
 def test_a_store_is_read_after_it_is_written(stores, monkeypatch):
     # With a store each kernel block is computed once, whatever the number of passes.
-    X = _table(STORE_FEATURES, np.float32)
+    X = _table(KEEP_FROM_FEATURES, np.float32)
     heights = []
-    compute = LandmarkSpace.coordinates
+    compute = LandmarkSpace.kernel_block
 
     def count(self, block, out=None):
         heights.append(block.shape[0])
         return compute(self, block, out)
 
-    monkeypatch.setattr(LandmarkSpace, "coordinates", count)
+    monkeypatch.setattr(LandmarkSpace, "kernel_block", count)
     fits, computed = [], []
     for memory in ("1GB", "90MB"):
         heights.clear()

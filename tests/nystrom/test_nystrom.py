@@ -501,12 +501,12 @@ def test_lift_takes_weights(X):
     assert model.lift(X) < 1.0
     seen = []
 
-    class Recorder(Uniform):
+    class SavedStages(Uniform):
         def select(self, rows, kernel, n_landmarks, rng):
             seen.append((rows.given_weights, kernel.gamma, n_landmarks))
             return super().select(rows, kernel, n_landmarks, rng)
 
-    model.lift(X, Recorder(), n_repeats=3, sample_weight=weights)
+    model.lift(X, SavedStages(), n_repeats=3, sample_weight=weights)
     assert len(seen) == 3
     for given, gamma, n_landmarks in seen:
         np.testing.assert_array_equal(given, weights)

@@ -33,7 +33,7 @@ from sketchmeans import (
     SketchedKMeans,
     TableClusterer,
 )
-from sketchmeans.engine.seeding import KMeansPlusPlus, LocalSearch, RandomSeeding
+from sketchmeans.engine.init import KMeansPlusPlus, LocalSearch, RandomSeeding
 from sketchmeans.kernels import KERNELS, RBF, Pairwise
 from sketchmeans.landmarks import SELECTORS
 from sketchmeans.persistence.registry import SPECS

@@ -165,7 +165,7 @@ def test_rows_without_weight_are_nobodys_neighbours(X, weights):
 # --- the estimators pass weights on ------------------------------------------------
 
 
-class Recorder(TransformerMixin, BaseEstimator):
+class SavedStages(TransformerMixin, BaseEstimator):
     """The rows as they are; remembers the weights of its fit."""
 
     def fit(self, X, y=None, sample_weight=None):
@@ -188,7 +188,7 @@ class Farthest(BaseEstimator):
         return np.array([chosen] * len(rngs))
 
 
-class Unweighted(Recorder):
+class Unweighted(SavedStages):
     def fit(self, X, y=None):
         return super().fit(X)
 
@@ -196,7 +196,7 @@ class Unweighted(Recorder):
 @pytest.mark.parametrize("estimator", [SketchedKMeans, NystromKMeans])
 def test_weights_reach_the_reducers_that_take_them(estimator, X):
     weights = np.random.default_rng(1).integers(1, 4, size=len(X))
-    model = estimator(3, reducer=Recorder(), random_state=0)
+    model = estimator(3, reducer=SavedStages(), random_state=0)
     np.testing.assert_array_equal(
         model.fit(X, sample_weight=weights).reducer_.weights_, weights
     )

@@ -19,10 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans.data.input import validated, weighted_rows
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.engine.blocks import BlockEngine, new_engine
-from sketchmeans.engine.lloyd import Centers, LloydResult
-from sketchmeans.engine.seeding import Seeding
-from sketchmeans.engine.spaces import Space
-from sketchmeans.engine.start import Start
+from sketchmeans.engine.init import Seeding, Start
+from sketchmeans.engine.space import Space
+from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
@@ -64,7 +63,6 @@ class Clusterer(
     #: Whether rows may be a Dask collection.
     _takes_dask = False
 
-    #: Restarts when ``n_init="auto"``.
     #: What ``n_init="auto"`` stands for where restarts are cheap.
     _auto_restarts = 12
 

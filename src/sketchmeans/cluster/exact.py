@@ -10,20 +10,20 @@ from sklearn.callback import with_callbacks
 
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
+from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Block, Rows
-from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.gram import GramCenters, GramEngine, gram_matrix, has_distances
-from sketchmeans.engine.lloyd import Centers, LloydResult, lloyd
+from sketchmeans.engine.gram import GramEngine, gram_matrix, has_distances
+from sketchmeans.engine.init import Seeding, Start, read_start
+from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.progressive import SWAP_WORK
-from sketchmeans.engine.seeding import Seeding
-from sketchmeans.engine.spaces import FeatureSpace, LandmarkSpace, SpanSpace
-from sketchmeans.engine.start import Start, read_start
+from sketchmeans.engine.restarts import SWAP_WORK
+from sketchmeans.engine.space import FeatureSpace, LandmarkSpace, SpanSpace
 from sketchmeans.engine.swaps import improve, most_trials
+from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import FromDistances, Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.memory import FIXED_NEED, format_bytes, memory_budget
+from sketchmeans.numerics.memory import FIXED_NEED
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import all_or_nothing, as_generator, is_auto
 
@@ -72,7 +72,7 @@ class KernelKMeans(KernelClusterer):
     n_jobs : int or None, default=None
         Threads; None is every core that the process may use, 1 in a joblib worker.
     verbose : int, default=0
-        1 prints a line a stage, 2 a line a pass.
+        1 prints one line per stage, 2 one line per iteration.
     random_state : int, Generator, RandomState or None, default=None
 
     Attributes
@@ -207,74 +207,48 @@ class KernelKMeans(KernelClusterer):
         progress: Progress,
     ) -> LloydResult:
         """Return the best of all restarts."""
+        k, name = self.n_clusters, f"all {len(rows):,} rows"
         with progress.step("seeding"):
-            centers = self._seed(engine, rows, kernel, start, rngs)
-        name = f"all {len(rows):,} rows"
-        name += f", {len(rngs)} restarts" if len(rngs) > 1 else ""
-        with progress.stage(name, self.max_iter) as on_pass:
-            results = lloyd(
-                engine,
-                centers,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                weights=rows.weights,
-                on_pass=on_pass,
-            )
+            if not isinstance(start, Start):
+                seeds = start.seed(engine.distances_to, engine.weights, k, rngs)
+                centers = engine.centers_at(seeds)
+            elif start.indices is not None:
+                centers = engine.centers_at(start.indices[None])
+            else:
+                centers = engine.centers_of(start.partition(rows, kernel, k))
+        many = f", {len(rngs)} restarts" if len(rngs) > 1 else ""
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        with progress.stage(f"{name}{many}", self.max_iter) as on_pass:
+            results = lloyd(engine, centers, on_pass=on_pass, **limits)
         result = min(results, key=lambda result: result.cost)
         if isinstance(start, Start) or not is_auto(self.n_init):
             return result
         spent = sum(one.n_iter for one in results)
-        quick = int(10.0 * SWAP_WORK / (len(rows) ** 2 * self.n_clusters))
-        most = max(spent, quick)
-        trials = most_trials(self.n_clusters)
-        with progress.stage(f"all {len(rows):,} rows, swaps", trials) as on_trial:
+        quick = int(10.0 * SWAP_WORK / (len(rows) ** 2 * k))
+        with progress.stage(f"{name}, swaps", most_trials(k)) as on_trial:
             return improve(
                 engine,
                 result,
                 engine.distances_to,
                 rows.weights,
                 rngs[0].spawn(1)[0],
-                max_iter=self.max_iter,
-                tol=self.tol,
-                max_passes=most,
+                max_passes=max(spent, quick),
                 on_trial=on_trial,
+                **limits,
             )
 
     def _check_memory(self, rows: Rows, restarts: int) -> None:
-        n, budget = len(rows), memory_budget(self.max_memory)
+        n = len(rows)
         matrix = 0 if self.__sklearn_tags__().input_tags.pairwise else n * n
         distances = 4 * n * restarts * self.n_clusters * 8
         need = FIXED_NEED + matrix * rows.dtype.itemsize + distances
-        need += rows.memory + rows.load_memory
-        if need > budget:
-            raise MemoryError(
-                f"Exact kernel k-means on n={n:,} rows needs {format_bytes(need)} for "
-                f"the {n:,} x {n:,} kernel matrix and the distances of {restarts} "
-                f"restarts; max_memory allows {format_bytes(budget)}. Use "
-                "NystromKMeans, which needs no n x n matrix, or raise max_memory."
-            )
-
-    def _seed(
-        self,
-        engine: GramEngine,
-        rows: Rows,
-        kernel: Kernel,
-        start: Start | Seeding,
-        rngs: Any,
-    ) -> GramCenters:
-        if not isinstance(start, Start):
-            seeds = start.seed(
-                engine.distances_to, engine.weights, self.n_clusters, rngs
-            )
-            return engine.centers_at(seeds)
-        if start.labels is not None:
-            return engine.centers_of(start.checked_labels(rows, self.n_clusters))
-        if start.indices is not None:
-            return engine.centers_at(start.indices[None])
-        points = start.checked_points(rows, kernel)
-        space = LandmarkSpace(kernel, points, rows.dtype, rows.workers)
-        values = BlockEngine(rows, space).all_coordinates()
-        return engine.centers_near(values, kernel.diagonal(points))
+        plan_memory(
+            need + rows.memory + rows.load_memory,
+            self.max_memory,
+            f"Exact kernel k-means on n={n:,} rows needs {{}} for the {n:,} x {n:,} "
+            f"kernel matrix and the distances of {restarts} restarts",
+            "Use NystromKMeans, which needs no n x n matrix, or raise max_memory.",
+        )
 
     def _store_lengths(self, lengths: Array, kernel: Kernel, points: Block) -> None:
         """Keep the squared norms of the centres, and the variances of the clusters.

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.cluster.base import Clusterer
+from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Block, Rows, float_type
-from sketchmeans.engine.lloyd import Centers
-from sketchmeans.engine.spaces import SpanSpace, landmark_space
+from sketchmeans.engine.space import SpanSpace, landmark_space
+from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import (
     Kernel,
     Precomputed,
@@ -21,7 +22,6 @@ from sketchmeans.kernels import (
 )
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE, Array
-from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import warn_user
 
@@ -64,14 +64,12 @@ class KernelClusterer(Clusterer):
         is_float = not rows.is_sparse and rows.X.dtype == rows.dtype
         if is_float and not rows.load_memory:
             return
-        need = len(rows) * rows.n_features * rows.dtype.itemsize
-        budget = memory_budget(self.max_memory)
-        if need > budget:
-            raise MemoryError(
-                f"A dense float copy of the precomputed matrix needs "
-                f"{format_bytes(need)}; max_memory allows {format_bytes(budget)}. Give "
-                "an array of floats or raise max_memory."
-            )
+        plan_memory(
+            len(rows) * rows.n_features * rows.dtype.itemsize,
+            self.max_memory,
+            "A dense float copy of the precomputed matrix needs {}",
+            "Give an array of floats or raise max_memory.",
+        )
 
     def _named_kernel(self) -> Kernel:
         """Return the kernel that the parameters name."""

@@ -12,8 +12,9 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 
+from sketchmeans.cluster.batches import add_batch, forget_earlier
+from sketchmeans.cluster.choice import select_landmarks
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
-from sketchmeans.cluster.need import fit_need, thread_need
 from sketchmeans.cluster.remote import check_no_reducer, check_possible
 from sketchmeans.cluster.resume import (
     check_checkpoint,
@@ -21,44 +22,22 @@ from sketchmeans.cluster.resume import (
     load_or_select_landmarks,
     open_saved_fit,
 )
+from sketchmeans.cluster.search import search_clusters
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.input import validated, weighted_rows
 from sketchmeans.data.labels import check_labels_path, written_labels
 from sketchmeans.data.rows import IN_MEMORY_BYTES, Block, Rows
-from sketchmeans.engine.audit import audited
-from sketchmeans.engine.blocks import BlockEngine, new_engine
-from sketchmeans.engine.checkpoint import SavedFit
-from sketchmeans.engine.lloyd import Centers, LloydResult
+from sketchmeans.engine.init import read_start
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.progressive import (
-    Schedule,
-    final,
-    heats,
-    nearest_points,
-    rescued,
-    sizes_for,
-    swapped,
-)
-from sketchmeans.engine.seeding import Seeding
-from sketchmeans.engine.spaces import (
+from sketchmeans.engine.space import (
     LandmarkSpace,
     SpanSpace,
-    given_matrix,
-    landmark_space,
     origin,
 )
-from sketchmeans.engine.start import Start, read_start
+from sketchmeans.engine.types import LloydResult
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks import (
-    LandmarkPath,
-    Landmarks,
-    choose_landmarks,
-    is_selector,
-    read_landmarks,
-)
-from sketchmeans.numerics.linalg import Array, check_no_overflow
-from sketchmeans.numerics.memory import format_bytes, memory_budget
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -74,12 +53,6 @@ from sketchmeans.reduction import (
     as_reducer,
     fit_reducer,
 )
-
-#: Weight of all earlier batches together, in weights of the last one, at the most:
-#: means of rows that were assigned to centres of long ago are forgotten.
-_MEMORY = 20.0
-#: Largest weight of a cluster before a batch, in units of the batch's weights.
-_MOST_MASS = 1e300
 
 
 def _has_rows(model: NystromKMeans) -> bool:
@@ -154,7 +127,7 @@ class NystromKMeans(KernelClusterer):
         Threads; None is every core that the process may use, 1 in a joblib worker.
         It never changes the result.
     verbose : int, default=0
-        1 prints a line a stage, 2 a line a pass.
+        1 prints one line per stage, 2 one line per iteration.
     random_state : int, Generator, RandomState or None, default=None
 
     Attributes
@@ -301,116 +274,44 @@ class NystromKMeans(KernelClusterer):
             check_labels_path(labels_out, len(original))
             original.persist(memory_budget(self.max_memory))
             saved = open_saved_fit(self, checkpoint, original)
-            generator = as_generator(load_or_draw_seed(self, saved))
-            kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = (
-                generator.spawn(5)
-            )
+            rngs = as_generator(load_or_draw_seed(self, saved)).spawn(5)
+            kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = rngs
             start = read_start(self.init, len(original), self.n_clusters)
             progress = Progress(self, self.verbose)
             with progress.step("kernel"):
-                reducer = self._chosen_reducer(sketch_rng)
-                rows, shift = original, None
-                if reducer is not None:
-                    names = getattr(self, "feature_names_in_", None)
-                    shift = self._reducer_shift(reducer, original)
-                    view = fit_reducer(reducer, _about(original, shift), names)
-                    if view.load_memory <= IN_MEMORY_BYTES:  # the data alone decide
-                        view.hold()
-                    rows = view
+                reducer, shift, rows = self._reduce(original, sketch_rng)
                 kernel = self._resolved_kernel(rows, kernel_rng)
             with progress.step("landmarks"):
-                landmarks, path = load_or_select_landmarks(
-                    saved,
-                    rows,
-                    kernel,
-                    partial(self._select, rows, kernel, landmark_rng, growth_rng),
-                )
-            found = partial(self._cluster, kernel, start, saved, cluster_rng, progress)
-            space, engine, result, is_sound = found(rows, landmarks)
-            if not is_sound and rows.dtype == np.float32 and not is_given(kernel):
+                both = landmark_rng, growth_rng
+                choose = partial(select_landmarks, self, rows, kernel, *both)
+                landmarks, path = load_or_select_landmarks(saved, rows, kernel, choose)
+            search = partial(search_clusters, self, kernel, start, saved)
+            found = search(cluster_rng, progress, rows, landmarks)
+            if not found.is_sound and rows.dtype == np.float32 and not is_given(kernel):
                 # The distances are rounding: start again with more digits.
-                landmarks = replace(
-                    landmarks, points=landmarks.points.astype(np.float64)
-                )
-                space, engine, result, is_sound = found(rows.in_float64(), landmarks)
-            exemplars = engine.exemplars(result.centers, result.labels)
+                wide = landmarks.points.astype(np.float64)
+                landmarks = replace(landmarks, points=wide)
+                found = search(cluster_rng, progress, rows.in_float64(), landmarks)
+            result = found.result
+            exemplars = found.engine.exemplars(result.centers, result.labels)
             progress.finish()
         if saved is not None:
             saved.warn_if_unsaved()
-        self._warn_of_rounding(result, is_sound)
-        for name in ("_inverse", "_masses", "_shift"):  # of earlier fits and batches
-            self.__dict__.pop(name, None)
-        if shift is not None:
-            self._shift = shift
+        self._warn_of_rounding(result, found.is_sound)
+        forget_earlier(self)
         self.landmarks_ = as_precise(landmarks.points, rows.dtype)
         self.landmark_indices_ = landmarks.indices
         self.landmark_path_ = path
-        self.rank_ = space.rank
+        self.rank_ = found.space.rank
         self.reducer_ = reducer
+        if shift is not None:
+            self._shift = shift
         self._store_kernel(kernel, original, exemplars)
-        self._store_centers(space, result)
+        self._store_centers(found.space, result)
         self._store(original, result, exemplars)
         if labels_out is not None:
             self.labels_ = written_labels(self.labels_, labels_out)
         return self
-
-    def _cluster(
-        self,
-        kernel: Kernel,
-        start: Start | Seeding,
-        saved: SavedFit | None,
-        rng: np.random.Generator,
-        progress: Progress,
-        rows: Rows,
-        landmarks: Landmarks,
-    ) -> tuple[SpanSpace, BlockEngine, LloydResult, bool]:
-        """Return space, engine and result, and whether its cost is not rounding."""
-        given = is_given(kernel)
-        space = landmark_space(
-            kernel,
-            landmarks.points,
-            rows.dtype,
-            rows.workers,
-            rank=self.rank,
-            gram=given_matrix(rows, landmarks.indices) if given else None,
-            diagonal=kernel.row_diagonal(rows) if given else None,
-        )
-        schedule = self._schedule(rows, space, start)
-        schedule = replace(schedule, saved=saved)
-        if isinstance(start, Start):
-            engine = new_engine(rows, space, schedule.budget)
-            centers = _given_centers(engine, start, kernel, self.n_clusters)
-        else:
-            engine, centers = heats(
-                rows,
-                space,
-                kernel.distances_among,
-                start,
-                self.n_clusters,
-                schedule,
-                rng,
-                progress,
-            )
-        results = final(engine, centers, schedule, progress)
-        if len(results) > 1 and schedule.swaps:
-            # There are no subsamples, as rows are few: those of a cluster are fetched.
-            local = engine
-            if rows.engine is not None:
-                here = rows.subset(np.arange(len(rows)), rows.weights)
-                local = BlockEngine(here, space)
-            best, *_ = swapped(
-                local, results, kernel.distances_among, schedule, rng, progress, "all "
-            )
-            if local is not engine and best is not results[0]:
-                best, *_ = final(engine, best.centers, schedule, progress)
-            results = [best]
-        result = results[0]
-        if given or rows.engine is not None or not kernel.positive_definite:
-            return space, engine, result, True
-        result = rescued(
-            engine, result, kernel.distances_among, schedule, rng, progress
-        )
-        return space, engine, *audited(engine, result)
 
     @available_if(_has_rows)
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -438,79 +339,41 @@ class NystromKMeans(KernelClusterer):
             )
         if not hasattr(self, "dual_coef_"):
             return self.fit(X, sample_weight=sample_weight)
-        return self._take_in(X, sample_weight)
+        return add_batch(self, X, sample_weight)
 
-    @all_or_nothing
-    def _take_in(self, X: Any, sample_weight: Any) -> Self:
-        """Add a batch to the running means."""
-        with Workers(self.n_jobs) as workers:
-            table = validated(self, X, reset=False)
-            original = weighted_rows(table, sample_weight, workers)
-            unit = original.weight_unit
-            rows = self._view(original)
-            space = landmark_space(
-                self.kernel_,
-                self.landmarks_,
-                self._space(rows).dtype,
-                workers,
-                rank=self.rank,
-                inverse=getattr(self, "_inverse", None),
-            )
-            engine = BlockEngine(rows, space)
-            before = space.read_centers(
-                self.dual_coef_, self._squared_norms, getattr(self, "_means", None)
-            )
-            found = engine.assign(before)
-            check_no_overflow(found.costs)
-            masses = getattr(self, "_masses", self.cluster_sizes_)
-            # In the unit of this batch, but within what floats can hold.
-            limits = np.where(masses > 0.0, 1.0 / _MOST_MASS, 0.0)
-            masses = np.clip(masses / unit, limits, _MOST_MASS)
-            fade = min(1.0, _MEMORY * rows.total_weight / masses.sum())
-            counts = found.counts + fade * masses
-            sums = found.sums + before.means * (fade * masses)[:, None]
-            after = engine.update(replace(found, sums=sums, counts=counts), before)
-            labels = found.labels[:, 0]
-            exemplars = engine.exemplars(before, labels)
-        if isinstance(space, LandmarkSpace):
-            self._inverse = space.inverse  # the same for all batches
-        self._masses = counts[0] * unit
-        with np.errstate(over="ignore"):
-            sizes = self.cluster_sizes_ / unit + found.counts[0]
-        cost = max(float(found.costs[0]), 0.0)
-        path = [*self.cost_path_.tolist(), cost]
-        result = LloydResult(labels, after, cost, sizes, path, converged=True)
-        self._store_kernel(self.kernel_, original, exemplars)
-        self._store_centers(space, result)
-        self._store(original, result, exemplars)
-        return self
+    def _reduce(
+        self, rows: Rows, rng: np.random.Generator
+    ) -> tuple[Any, Array | None, Rows]:
+        """Return the fitted reducer, where rows are taken about, and the reduced rows.
 
-    def _chosen_reducer(self, rng: np.random.Generator) -> Any:
+        A sketch of rows that are far from zero is one of their offset, and little else.
+        """
         if self.reducer is None:
-            return None
+            return None, None, rows
         if self.__sklearn_tags__().input_tags.pairwise:
             raise ValueError(
                 f"reducer={self.reducer!r} should be None with kernel='precomputed': "
                 "there are no features to reduce."
             )
-        return as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs)
-
-    def _reducer_shift(self, reducer: Any, rows: Rows) -> Array | None:
-        """Return where rows that are far from zero are taken about, if that is allowed.
-
-        A sketch of such rows is one of their offset, and little else.
-        """
-        if not (isinstance(reducer, Reducer) and self._named_kernel().shift_invariant):
-            return None
-        shift = origin(rows)
-        return shift if shift.any() else None
+        reducer, shift = (
+            as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs),
+            None,
+        )
+        if isinstance(reducer, Reducer) and self._named_kernel().shift_invariant:
+            shift = origin(rows)
+            shift = shift if shift.any() else None
+        names = getattr(self, "feature_names_in_", None)
+        view = fit_reducer(reducer, _shift_rows(rows, shift), names)
+        if view.load_memory <= IN_MEMORY_BYTES:  # the data alone decide
+            view.hold()
+        return reducer, shift, view
 
     def _view(self, rows: Rows) -> Rows:
         check_no_reducer(self.reducer_, rows)
         if self.reducer_ is None:
             return rows
         shift = getattr(self, "_shift", None)
-        return ReducedRows(_about(rows, shift), self.reducer_)
+        return ReducedRows(_shift_rows(rows, shift), self.reducer_)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -519,56 +382,6 @@ class NystromKMeans(KernelClusterer):
             check_integer("n_landmarks", self.n_landmarks)
         if self.rank is not None:
             check_integer("rank", self.rank)
-
-    def _select(
-        self,
-        rows: Rows,
-        kernel: Kernel,
-        rng: np.random.Generator,
-        growth_rng: np.random.Generator,
-    ) -> tuple[Landmarks, LandmarkPath | None]:
-        """Return the landmarks, chosen or given, and how their number was found."""
-        given = self.landmarks
-        if isinstance(rows, ReducedRows) and not is_selector(given):
-            # Points are of the space of X: they are checked there, and then reduced.
-            read = read_landmarks(given, rows.source, kernel)
-            given = rows.points(read.points) if read.indices is None else read.indices
-        return choose_landmarks(
-            given,
-            self.n_landmarks,
-            rows,
-            kernel,
-            self.n_clusters,
-            (rng, growth_rng),
-            memory_budget(self.max_memory),
-        )
-
-    def _schedule(
-        self, rows: Rows, space: SpanSpace, start: Start | Seeding
-    ) -> Schedule:
-        """Return how to iterate, after a check that the work fits in memory."""
-        progressive = self.algorithm == "progressive" and not is_given(space.kernel)
-        sizes = sizes_for(rows, space, self.n_clusters) if progressive else []
-        restarts = self._restarts(start)
-        sample = sizes[-1] if sizes and not isinstance(start, Start) else 0
-        need = fit_need(rows, space, self.n_clusters, restarts, sample)
-        budget = memory_budget(self.max_memory)
-        thread = thread_need(rows, space, self.n_clusters, restarts)
-        # Threads cost memory but change no bit: rather fewer of them than an error.
-        rows.workers.limit(max(1, min(rows.workers.n_jobs, (budget - need) // thread)))
-        need += thread * rows.workers.n_jobs
-        if need > budget:
-            reading = f" ({format_bytes(rows.memory)} to read X)" if rows.memory else ""
-            raise MemoryError(
-                f"{space.landmarks.shape[0]:,} landmarks on {len(rows):,} rows of "
-                f"{rows.n_features:,} features need {format_bytes(need)}{reading}; "
-                f"max_memory allows {format_bytes(budget)}. Lower n_landmarks or raise "
-                "max_memory."
-            )
-        swaps = is_auto(self.n_init) and not isinstance(start, Start)
-        return Schedule(
-            restarts, self.max_iter, self.tol, budget - need, progressive, swaps
-        )
 
     def _store_centers(self, space: SpanSpace, result: LloydResult) -> None:
         centers = result.centers
@@ -582,25 +395,5 @@ class NystromKMeans(KernelClusterer):
         return self.landmarks_
 
 
-def _about(rows: Rows, shift: Array | None) -> Rows:
+def _shift_rows(rows: Rows, shift: Array | None) -> Rows:
     return rows if shift is None else ShiftedRows(rows, shift)
-
-
-def _given_centers(
-    engine: BlockEngine, start: Start, kernel: Kernel, n_clusters: int
-) -> Centers:
-    """Return the centres of a start that the user gave."""
-    if start.indices is not None:
-        return engine.centers_at(start.indices[None])
-    if start.labels is not None:
-        labels = start.checked_labels(engine.rows, n_clusters)
-        return engine.partition(labels, n_clusters)[1]
-    # The points lie outside the span: they serve to form the first partition.
-    rows = engine.rows
-    source = rows.source if isinstance(rows, ReducedRows) else rows
-    points = start.checked_points(source, kernel)
-    if isinstance(rows, ReducedRows):
-        points = rows.points(points)
-    labels = nearest_points(rows, kernel, points)
-    given, centers = engine.partition(labels, n_clusters)
-    return centers if given.counts.all() else engine.update(given, centers)

@@ -1,4 +1,4 @@
-"""What a fit on a Dask cluster cannot do, told before it starts."""
+"""What a fit on a Dask cluster cannot do, reported before it starts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_possible(estimator: Any, X: Any, checkpoint: Any, labels_out: Any) -> 
 
 def check_no_reducer(reducer: Any, rows: Rows) -> None:
     """Raise where rows on a cluster would have to be reduced."""
-    if reducer is not None and rows.engine is not None:
+    if reducer is not None and find_adapter(rows) is not None:
         raise ValueError(
             f"A model with reducer={reducer!r} does not take a Dask collection. Give "
             "X.map_blocks(model.predict)."

@@ -10,24 +10,16 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import with_callbacks
 
 from sketchmeans.cluster.base import Clusterer
+from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Rows
-from sketchmeans.engine.audit import audited
-from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.lloyd import Centers, LloydResult, side_by_side
+from sketchmeans.engine.audit import audit_result
+from sketchmeans.engine.blocks import BlockEngine, local_engine
+from sketchmeans.engine.init import Seeding, as_seeding
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.progressive import (
-    Schedule,
-    final,
-    heat,
-    heats,
-    race,
-    rescued,
-    swapped,
-)
-from sketchmeans.engine.seeding import Seeding, as_seeding
-from sketchmeans.engine.spaces import InputSpace
+from sketchmeans.engine.restarts import Schedule, Search
+from sketchmeans.engine.space import InputSpace
+from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
-from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -80,7 +72,7 @@ class SketchedKMeans(Clusterer):
     n_jobs : int or None, default=None
         Threads; None is every core that the process may use, 1 in a joblib worker.
     verbose : int, default=0
-        1 prints a line a stage, 2 a line a pass.
+        1 prints one line per stage, 2 one line per iteration.
     random_state : int, Generator, RandomState or None, default=None
 
     Attributes
@@ -179,26 +171,20 @@ class SketchedKMeans(Clusterer):
                 )
                 schedule = self._schedule(view, self._restarts(seeding))
                 sketch = view.load()
-            found = self._search(sketch, seeding, schedule, cluster_rng, progress)
-            engine = BlockEngine(rows, space)
+            search = Search(schedule, squared_distances_among, progress)
+            found = self._search(search, sketch, seeding, cluster_rng)
+            engine = local_engine(rows, space)
             with progress.step("original space"):
                 # What is best on the sketch need not be best in the original space.
                 plugged = _plugged_back(engine, found, self.n_clusters)
             best = int(np.argmin([result.cost for result in plugged]))
             result = plugged[best]
             if self.polish:
-                result, best = self._polished(engine, plugged, progress)
-            if self.polish:
-                schedule = replace(schedule, max_iter=self.polish)
-                result = rescued(
-                    engine,
-                    result,
-                    squared_distances_among,
-                    schedule,
-                    cluster_rng,
-                    progress,
-                )
-            result, is_sound = audited(engine, result)
+                result, best = self._polished(engine, plugged, search)
+                longer = replace(schedule, max_iter=self.polish)
+                search = replace(search, schedule=longer)
+                result = search.rescue_far_rows(engine, result, cluster_rng)
+            result, is_sound = audit_result(engine, result)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
         self._warn_of_rounding(result, is_sound)
@@ -213,41 +199,25 @@ class SketchedKMeans(Clusterer):
 
     def _search(
         self,
+        search: Search,
         sketch: Rows,
         seeding: Seeding,
-        schedule: Schedule,
         rng: np.random.Generator,
-        progress: Progress,
     ) -> list[LloydResult]:
         """Return the best few restarts after passes over the whole sketch."""
-        engine, centers = heats(
-            sketch,
-            InputSpace.of(sketch, self.n_clusters),
-            squared_distances_among,
-            seeding,
-            self.n_clusters,
-            schedule,
-            rng,
-            progress,
-        )
+        k = self.n_clusters
+        space = InputSpace.of(sketch, k)
+        engine, centers = search.race_restarts(sketch, space, seeding, k, rng)
         is_small = len(centers) > _FINALISTS  # no subsamples
         if is_small:
-            centers = heat(engine, centers, schedule, progress)
-        found = final(engine, centers, schedule, progress)
-        if is_small and schedule.swaps:
-            found = swapped(
-                engine,
-                found,
-                squared_distances_among,
-                schedule,
-                rng,
-                progress,
-                "all ",
-            )
+            centers = search.drop_worse_half(engine, centers)
+        found = search.finish(engine, centers)
+        if is_small and search.schedule.swaps:
+            found = search.improve_by_swaps(engine, found, rng, "all ")
         return found[:_FINALISTS]
 
     def _polished(
-        self, engine: BlockEngine, left: list[LloydResult], progress: Progress
+        self, engine: BlockEngine, left: list[LloydResult], search: Search
     ) -> tuple[LloydResult, int]:
         """Return the best of some partitions after passes in the original space.
 
@@ -261,7 +231,9 @@ class SketchedKMeans(Clusterer):
                 passes = min(passes, _PLAYOFF_PASSES)
             schedule = Schedule(len(left), passes, self.tol, 0)
             centers = side_by_side([result.centers for result in left])
-            results = race(engine, centers, schedule, progress, name="all ")
+            results = replace(search, schedule=schedule).run(
+                engine, centers, name="all "
+            )
             spent += max(result.n_iter for result in results)
             for result, before in zip(results, left, strict=True):
                 result.cost_path = before.cost_path + result.cost_path
@@ -273,20 +245,18 @@ class SketchedKMeans(Clusterer):
 
     def _schedule(self, sketch: Rows, restarts: int) -> Schedule:
         """Return how to iterate, if the sketch fits in memory."""
-        budget = memory_budget(self.max_memory)
         width = sketch.n_features * sketch.dtype.itemsize
-        need = len(sketch) * (width + 8 * restarts + 48) + sketch.memory
-        if need > budget:
-            raise MemoryError(
-                f"The sketch of {len(sketch):,} rows needs {format_bytes(need)}; "
-                f"max_memory allows {format_bytes(budget)}. Lower the reducer's "
-                "n_components or raise max_memory."
-            )
+        spare = plan_memory(
+            len(sketch) * (width + 8 * restarts + 48) + sketch.memory,
+            self.max_memory,
+            f"The sketch of {len(sketch):,} rows needs {{}}",
+            "Lower the reducer's n_components or raise max_memory.",
+        )
         return Schedule(
             restarts,
             self.max_iter,
             self.tol,
-            budget - need,
+            spare,
             swaps=is_auto(self.n_init),
             n_final=_FINALISTS,
         )
@@ -305,7 +275,7 @@ def _plugged_back(
 ) -> list[LloydResult]:
     """Return partitions of the sketch with their centroids in the original space."""
     labels = np.stack([result.labels for result in found], axis=1)
-    assignment, centers = engine.partitions(labels, k)
+    assignment, centers = engine.partition(labels, k)
     return [
         LloydResult(
             result.labels,

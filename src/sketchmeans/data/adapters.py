@@ -31,6 +31,10 @@ class Adapter(Protocol):
         """Return the rows of a collection or of its table."""
         ...
 
+    def as_backend(self, rows: Any, space: Any, budget: int) -> Any:
+        """Return where passes over such rows run: a `Backend` of the engine."""
+        ...
+
 
 def register_adapter(package: str, module: str) -> None:
     """Let `module` read collections whose type comes from `package`."""

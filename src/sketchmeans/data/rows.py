@@ -137,8 +137,6 @@ class Rows:
     squared_offsets: Array | None = None
     #: A weight that the user gave is this times the one in `weights`.
     weight_unit = 1.0
-    #: The engine of these rows, if no blocks of them can be had here.
-    engine: Any = None
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ from sketchmeans.diagnostics.spectral_bounds import (
     compute_linear_moment,
     compute_nystrom_moment,
 )
-from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.blocks import local_engine
 from sketchmeans.kernels import Kernel, Linear, is_given
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
@@ -195,7 +195,7 @@ def _check_kernel(model: Model, rows: Rows, rng: np.random.Generator) -> Kernel:
 
 
 def _compute_cost(model: Model, rows: Rows) -> float:
-    engine = BlockEngine(rows, fitted_space(model, rows))
+    engine = local_engine(rows, fitted_space(model, rows))
     return engine.total_cost(model._centers(engine.space))
 
 

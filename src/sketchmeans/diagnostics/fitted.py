@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.data.rows import Block, Rows
-from sketchmeans.engine.assign import Table
-from sketchmeans.engine.spaces import LandmarkSpace, Space
+from sketchmeans.engine.assign import CenterMatrix
+from sketchmeans.engine.space import LandmarkSpace, Space
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.numerics.linalg import Array
 
@@ -78,7 +78,7 @@ class Assigner:
 
     def __init__(self, model: Model, rows: Rows) -> None:
         self.space = fitted_space(model, rows)
-        self._table = Table(
+        self._table = CenterMatrix(
             model._centers(self.space),
             self.space.dtype,
             self.space.height,
@@ -89,7 +89,7 @@ class Assigner:
         """Return the nearest centres; at most ``space.height`` rows at a time."""
         norms = self.space.constant_norm
         found = self._table.assign(
-            self.space.coordinates(block),
+            self.space.kernel_block(block),
             self.space.row_norms(block, numbers) if norms is None else norms,
         )
         own, after = found.distances[:, 0], np.maximum(found.second, 0.0)

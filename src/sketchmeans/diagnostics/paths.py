@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from math import ceil, sqrt
 from typing import Any
@@ -12,12 +12,12 @@ from sklearn.base import clone
 
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.diagnostics.agreement import adjusted_rand_score
-from sketchmeans.diagnostics.mixed import MixedEngine, batches, joined, mixed
 from sketchmeans.diagnostics.spectral_bounds import bound_by_subsamples
-from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.lloyd import Centers, lloyd
-from sketchmeans.engine.seeding import KMeansPlusPlus
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.engine.blocks import BlockEngine, local_engine
+from sketchmeans.engine.init import KMeansPlusPlus
+from sketchmeans.engine.lloyd import lloyd
+from sketchmeans.engine.space import LandmarkSpace
+from sketchmeans.engine.types import Centers, side_by_side
 from sketchmeans.kernels import Kernel, as_kernel, compute_gram, is_given
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.base import draw_distinct_rows
@@ -34,6 +34,9 @@ _SPECTRUM_ROWS, _BOUND_ROWS = 1_000, 2_000
 _STORE = 2**62
 #: Centres of a pass: more would take memory, and the product is no faster for it.
 _MOST_CENTERS = 4_096
+#: Numbers of clusters within this factor share their passes: those of fewer are filled
+#: up with centres that are never nearest.
+_ALIKE = 1.5
 
 
 def bandwidth_path(
@@ -136,9 +139,9 @@ def cluster_count_path(
 ) -> Any:
     """Compare numbers of clusters on subsamples, so that a person can choose.
 
-    Kernel values and spectra are computed once for all k, and all k share the passes:
-    the centres lie side by side in one product, and those that have converged drop
-    out.  (Beyond 4,096 centres in batches.)  The cost always falls with k; a k after
+    Kernel values and spectra are computed once for all k, and k that are alike share
+    the passes: the centres lie side by side in one product, and those that have
+    converged drop out.  The cost always falls with k; a k after
     which stability drops, or before which the ratio does, is a good one.
 
     Parameters
@@ -254,20 +257,18 @@ class _Study:
         m = min(max(max(self._ks), ceil(sqrt(self._size * max(self._ks)))), self._size)
         points = kernel.points(sample, draw_distinct_rows(sample, m, rng))
         space = LandmarkSpace(kernel, points, sample.dtype, sample.workers)
-        engine = MixedEngine(sample, space, _STORE, many_passes=True)
-        judge = BlockEngine(self._judge, space, _STORE, many_passes=True)
+        engine = local_engine(sample, space, _STORE, many_passes=True)
+        judge = local_engine(self._judge, space, _STORE, many_passes=True)
         distances, ones = kernel.distances_among(sample), np.ones(len(sample))
         seeds = [
             KMeansPlusPlus().seed(distances, ones, k, rng.spawn(_RESTARTS))
             for k in self._ks
         ]
         found = []
-        for batch in batches([s.size for s in seeds], _MOST_CENTERS):
-            best = _best_of_each(engine, seeds[batch])
-            near = np.concatenate(list(judge.distances(joined(best))))
-            edges = np.cumsum(self._ks[batch])[:-1]
-            for own in np.split(near, edges, axis=1):
-                found.append((float(own.min(axis=1).mean()), own.argmin(axis=1)))
+        for batch in _batches(seeds, _MOST_CENTERS):
+            for centers in _best_of_each(engine, batch):
+                near = judge.two_nearest(centers)
+                found.append((float(near.first.mean()), near.labels))
         return found
 
     def effective_dimension(self) -> float:
@@ -281,15 +282,31 @@ class _Study:
         return float((values / (values + sqrt(total))).sum())
 
 
-def _best_of_each(engine: MixedEngine, seeds: Sequence[Array]) -> Centers:
-    """Return the best restart from each array of seeds, all run in the same passes."""
-    starts = mixed([engine.centers_at(rows) for rows in seeds])
+def _batches(seeds: Sequence[Array], most: int) -> Iterator[Sequence[Array]]:
+    """Yield seeds (restarts, k) that share their passes: k that are alike.
+
+    Together they have at most `most` centres, or are alone.
+    """
+    first = 0
+    for last in range(1, len(seeds) + 1):
+        ks = [one.shape[1] for one in seeds[first : last + 1]]
+        is_wide = max(ks) * sum(map(len, seeds[first : last + 1])) > most
+        if last == len(seeds) or is_wide or max(ks) > _ALIKE * min(ks):
+            yield seeds[first:last]
+            first = last
+
+
+def _best_of_each(engine: BlockEngine, seeds: Sequence[Array]) -> Iterator[Centers]:
+    """Yield the best restart from each array of seeds, all run in the same passes."""
+    starts = side_by_side([engine.centers_at(rows) for rows in seeds])
     results = iter(lloyd(engine, starts, max_iter=_MAX_ITER, tol=_TOL))
-    best = [
-        min(islice(results, len(rows)), key=lambda result: result.cost)
-        for rows in seeds
-    ]
-    return mixed([result.centers for result in best])
+    for rows in seeds:
+        best = min(islice(results, len(rows)), key=lambda result: result.cost)
+        k = rows.shape[1]
+        found = best.centers
+        yield Centers(
+            found.coefficients[:, :k], found.squared_norms[:, :k], found.means[:, :k]
+        )
 
 
 def _as_frame(table: dict[str, Array], as_frame: bool) -> Any:

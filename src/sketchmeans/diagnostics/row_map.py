@@ -12,7 +12,8 @@ from sketchmeans.cluster import NystromKMeans, SketchedKMeans
 from sketchmeans.data.input import validated
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
-from sketchmeans.engine.spaces import LandmarkSpace, given_matrix
+from sketchmeans.engine.gram import given_matrix
+from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.kernels import is_given, toarray
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
@@ -145,7 +146,7 @@ def _compute_features(
     """Return the features of the sample and of the landmarks, and squared norms."""
     if isinstance(model, SketchedKMeans):
         plain = model._space(rows)
-        features = plain.coordinates(block).astype(np.float64)
+        features = plain.kernel_block(block).astype(np.float64)
         return features, None, plain.row_norms(block, numbers).astype(np.float64)
     kernel, given = model.kernel_, is_given(model.kernel_)
     if isinstance(model, NystromKMeans):
@@ -163,11 +164,11 @@ def _compute_features(
     )
     root = space.inverse.root()
     norms = np.asarray(space.row_norms(block, numbers), dtype=np.float64)
-    features = space.coordinates(block) @ root
+    features = space.kernel_block(block) @ root
     marks = None
     if isinstance(model, NystromKMeans):
         placed = rows.take(points.ravel()) if given else points
-        marks = space.coordinates(placed) @ root
+        marks = space.kernel_block(placed) @ root
     return features, marks, norms
 
 

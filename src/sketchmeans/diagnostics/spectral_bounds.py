@@ -12,8 +12,8 @@ from scipy.sparse.linalg import ArpackError, eigsh
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.data.sampling import draw, row_weights
-from sketchmeans.engine.assign import Table
-from sketchmeans.engine.lloyd import Centers
+from sketchmeans.engine.assign import CenterMatrix
+from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import (
     Kernel,
     Linear,
@@ -87,14 +87,14 @@ def compute_nystrom_moment(
 
     diagonal = kernel.row_diagonal(rows)
     costs = np.zeros(len(rows) if centers is not None else 0)
-    table = None if centers is None else Table(centers, rows.dtype, 1)
+    table = None if centers is None else CenterMatrix(centers, rows.dtype, 1)
 
     def coordinates(span: tuple[int, int]) -> Array:
         block = rows.block(*span)
         out = rows.workers.buffer("kernel", (block.shape[0], m), rows.dtype)
         b = columns(block, out)
         if table is not None:
-            scores = table.scores(b[:, : table.n_coordinates])
+            scores = table.scores(b[:, : table.n_columns])
             nearest = scores.min(axis=1).astype(np.float64)
             costs[slice(*span)] = np.maximum(nearest + diagonal[slice(*span)], 0.0)
         wide = rows.workers.buffer("wide kernel", (len(b), len(used)), np.float64)

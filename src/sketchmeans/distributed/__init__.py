@@ -7,12 +7,18 @@ up along a tree, the other.
 
 from typing import Any
 
+from sketchmeans.distributed.backend import DaskBackend
 from sketchmeans.distributed.rows import DaskRows
 from sketchmeans.distributed.table import DaskTable, as_table
 
-__all__ = ["DaskRows", "DaskTable", "as_rows", "as_table"]
+__all__ = ["DaskRows", "DaskTable", "as_backend", "as_rows", "as_table"]
 
 
 def as_rows(X: Any, workers: Any, weights: Any) -> DaskRows:
     """Return the rows of a Dask collection, or of the table of one."""
     return DaskRows(as_table(X), workers, weights)
+
+
+def as_backend(rows: DaskRows, space: Any, budget: int) -> DaskBackend:
+    """Return where passes over such rows run."""
+    return DaskBackend(rows, space, budget)

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from dask.delayed import Delayed
 from scipy import sparse
 
 from sketchmeans.data.rows import (
@@ -20,18 +21,18 @@ from sketchmeans.data.rows import (
     check_finite,
     float_type,
 )
-from sketchmeans.distributed import parts
-from sketchmeans.distributed.parts import Place
-from sketchmeans.distributed.running import (
-    Node,
-    kept,
+from sketchmeans.distributed import tasks
+from sketchmeans.distributed.scheduler import (
+    compute,
+    free_memory,
     literal,
-    merged,
-    results,
-    room,
+    persist,
     task,
+    tree_reduce,
 )
 from sketchmeans.distributed.table import DaskTable
+from sketchmeans.distributed.tasks import PartitionInfo
+from sketchmeans.engine.passes import merge_sums
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 
@@ -64,16 +65,9 @@ class DaskRows(Rows):
         self.dtype = float_type(X.dtype)
         self.stored_itemsize = X.dtype.itemsize
         self._moments: Moments | None = None
-        self.stored = literal(X.dtype)
+        self._infos: dict[tuple[int, bool], list[Delayed]] = {}
         #: Bytes of rows that are kept on the workers for this fit.
         self.kept_bytes = 0
-
-    @staticmethod
-    def engine(rows: DaskRows, space: Any, budget: int = 0) -> Any:
-        """Return the engine that makes passes over these rows."""
-        from sketchmeans.distributed.engine import DaskEngine
-
-        return DaskEngine(rows, space, budget)
 
     @cached_property
     def n_rows(self) -> int:
@@ -86,37 +80,37 @@ class DaskRows(Rows):
         return self.X.is_sparse
 
     @cached_property
-    def weight_parts(self) -> list[Node | None]:
+    def weight_parts(self) -> list[Delayed | None]:
         """The weights of each partition, beside its rows."""
-        if self.weights is None:
-            return [None] * len(self.X.partitions)
-        found: list[Node | None] = []
-        found += kept(
-            [
-                literal(self.weights[part.start : part.start + part.length])
-                for part in self.X.partitions
-            ]
-        )
-        return found
+        weights, partitions = self.weights, self.X.partitions
+        if weights is None:
+            return [None] * len(partitions)
+        parts = [weights[part.start : part.start + part.length] for part in partitions]
+        return list(persist([literal(part) for part in parts]))
 
-    def places(self, height: int) -> list[Place]:
+    def infos(self, height: int) -> list[Delayed]:
         """Return where the partitions are, in blocks of this height."""
-        found, block = [], 0
-        for part in self.X.partitions:
-            found.append(Place(part.start, block, self.checked))
-            block += len(block_slices(part.length, height))
-        return found
+        key = height, self.checked
+        if key not in self._infos:
+            found, block = [], 0
+            for part in self.X.partitions:
+                dtype, declared = self.X.dtype, part.declared
+                info = PartitionInfo(part.start, block, dtype, declared, self.checked)
+                found.append(literal(info))
+                block += len(block_slices(part.length, height))
+            self._infos[key] = found
+        return self._infos[key]
 
     def persist(self, budget: int) -> None:
         """Keep the rows on the workers, if half of what is free there holds them.
 
         Else they are computed anew in each pass.
         """
-        free, elsewhere = room(budget)
+        free, is_elsewhere = free_memory(budget)
         if 2 * self.X.size <= free:
-            self.X.keep()
+            self.X.persist()
             self.kept_bytes = self.X.size
-            self.memory = 0 if elsewhere else self.kept_bytes
+            self.memory = 0 if is_elsewhere else self.kept_bytes
 
     def labels_of(self, labels: Any) -> Any:
         return labels.to_dask()
@@ -133,19 +127,18 @@ class DaskRows(Rows):
     def take(self, indices: Array) -> Block:
         indices = np.asarray(indices, dtype=np.intp)
         partitions = self.X.partitions
-        owners = (
-            np.searchsorted([part.start for part in partitions], indices, "right") - 1
-        )
+        starts = [part.start for part in partitions]
+        owners = np.searchsorted(starts, indices, "right") - 1
         order = np.argsort(owners, kind="stable")
-        tasks = []
+        infos, calls = self.infos(block_height(self.n_features, 0)), []
         for owner in np.unique(owners):
             part = partitions[owner]
             numbers = literal(indices[owners == owner] - part.start)
-            tasks.append(task(parts.taken, part.rows, self.stored, numbers))
-        if not tasks:
+            calls.append(task(tasks.take_rows, part.rows, infos[owner], numbers))
+        if not calls:
             empty = np.empty((0, self.n_features), self.X.dtype)
             return sparse.csr_array(empty) if self.is_sparse else empty
-        blocks = results(tasks)
+        blocks = compute(calls)
         together: Any = (
             sparse.vstack(blocks, format="csr")
             if sparse.issparse(blocks[0])
@@ -158,51 +151,31 @@ class DaskRows(Rows):
 
     def map(self, function: Callable[[Block], Result], height: int) -> Iterator[Result]:
         sent = literal(function)
-        tasks = [
-            task(parts.mapped, part.rows, self.stored, sent, height, literal(place))
-            for part, place in zip(self.X.partitions, self.places(height), strict=True)
+        calls = [
+            task(tasks.map_blocks, part.rows, info, sent, height)
+            for part, info in zip(self.X.partitions, self.infos(height), strict=True)
         ]
-        return chain.from_iterable(results(tasks))
+        return chain.from_iterable(compute(calls))
 
     def map_some(
         self, function: Callable[[Block], Result], numbers: Array, height: int
     ) -> Iterator[Result]:
-        sent = literal(function)
-        tasks = []
-        for part, place in zip(self.X.partitions, self.places(height), strict=True):
+        sent, calls = literal(function), []
+        for part, info in zip(self.X.partitions, self.infos(height), strict=True):
             edges = np.searchsorted(numbers, [part.start, part.start + part.length])
-            chosen = numbers[slice(*edges)] - part.start
-            if len(chosen):
-                tasks.append(
-                    task(
-                        parts.mapped_some,
-                        part.rows,
-                        self.stored,
-                        sent,
-                        height,
-                        literal(place),
-                        literal(chosen),
-                    )
-                )
-        return chain.from_iterable(results(tasks))
+            own = numbers[slice(*edges)] - part.start
+            if len(own):
+                own = literal(own)
+                calls.append(task(tasks.map_blocks, part.rows, info, sent, height, own))
+        return chain.from_iterable(compute(calls))
 
     def _compute_moments(self) -> Moments:
         shift = self._typical()
-        sent = literal(shift)
-        height = block_height(self.n_features, 0)
+        sent, infos = literal(shift), self.infos(block_height(self.n_features, 0))
+        parts = [part.rows for part in self.X.partitions]
         sums = [
-            task(
-                parts.moment_sums,
-                part.rows,
-                weights,
-                sent,
-                self.stored,
-                place.row,
-                place.block,
-            )
-            for part, weights, place in zip(
-                self.X.partitions, self.weight_parts, self.places(height), strict=True
-            )
+            task(tasks.moment_sums, part, weights, info, sent)
+            for part, weights, info in zip(parts, self.weight_parts, infos, strict=True)
         ]
-        terms, _ = merged(sums, parts.merged_terms, [])
+        terms, _ = tree_reduce(sums, lambda some: task(merge_sums, some))
         return self._moments_of(terms, shift)

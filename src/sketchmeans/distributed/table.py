@@ -15,16 +15,7 @@ from dask.delayed import Delayed
 from scipy import sparse
 
 from sketchmeans.data.rows import Block
-from sketchmeans.distributed.running import Node, kept, results, task
-
-
-@dataclass(frozen=True)
-class Partition:
-    """The partition of some rows that has any, and the number of its first row."""
-
-    rows: Node
-    start: int
-    length: int
+from sketchmeans.distributed.scheduler import compute, literal, persist, task
 
 
 @dataclass(frozen=True)
@@ -37,18 +28,22 @@ class Declared:
     names: tuple[Any, ...] | None
 
 
+@dataclass(frozen=True)
+class Partition:
+    """A partition that has rows, and the number of its first row."""
+
+    rows: Delayed
+    start: int
+    length: int
+    declared: Declared
+
+
 class DaskTable:
     """A Dask array or dataframe, cut into partitions of whole rows.
 
-    Parameters
-    ----------
-    collection : Dask collection
-        Its parts are arrays, CSR matrices or pandas DataFrames of whole rows.
-    lengths : list of int or None
-        Rows of each part; None where Dask does not know them.
-    dtype : dtype
-    shell : array or DataFrame
-        A table without rows that has the width and names of this one.
+    The parts are arrays, CSR matrices or pandas DataFrames; `lengths` are None where
+    Dask does not know them, and `shell` is a table without rows that has the width and
+    names of this one.
     """
 
     def __init__(
@@ -68,7 +63,7 @@ class DaskTable:
             # for dataframes: a scheduler that has the tasks of a fit should not meet
             # others under the same keys.
             graph = {**graph, **optimize(graph, [part.key for part in delayed])}
-        self.parts = [Node(part.key, graph=graph) for part in delayed]
+        self.parts = [Delayed(part.key, graph) for part in delayed]
         self._collection = collection
         self.known_lengths = lengths
         self.dtype = dtype
@@ -92,7 +87,7 @@ class DaskTable:
         """The rows of each part; counted, in one pass, where Dask does not know."""
         if self.known_lengths is not None:
             return self.known_lengths
-        return [int(n) for n in results([task(_length, part) for part in self.parts])]
+        return [int(n) for n in compute([task(_length, part) for part in self.parts])]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -109,11 +104,7 @@ class DaskTable:
         """The parts that have rows."""
         starts = np.cumsum([0, *self.lengths]).tolist()
         return [
-            Partition(
-                replace(part, through=(as_declared, self.declared(number, length))),
-                start,
-                length,
-            )
+            Partition(part, start, length, self.declared(number, length))
             for number, (part, start, length) in enumerate(
                 zip(self.parts, starts, self.lengths, strict=False)
             )
@@ -123,9 +114,9 @@ class DaskTable:
     @cached_property
     def _sample(self) -> tuple[bool, float]:
         """Whether the first partition is sparse, and the bytes of its rows."""
-        found: tuple[bool, float] = results(
-            [task(_described, self.partitions[0].rows)]
-        )[0]
+        first = self.partitions[0]
+        described = task(_describe, first.rows, literal(first.declared))
+        found: tuple[bool, float] = compute([described])[0]
         return found
 
     @property
@@ -138,13 +129,12 @@ class DaskTable:
         """Bytes of all rows, about."""
         return int(self.shape[0] * self._sample[1])
 
-    def keep(self) -> None:
-        """Keep the rows where they are computed; where they are already, so be it."""
+    def persist(self) -> None:
+        """Keep the rows where they are computed, or where they are already."""
         found = self.partitions
-        nodes = kept([part.rows for part in found])
+        kept = persist([part.rows for part in found])
         self.partitions = [
-            replace(part, rows=replace(node, through=part.rows.through))
-            for part, node in zip(found, nodes, strict=True)
+            replace(part, rows=rows) for part, rows in zip(found, kept, strict=True)
         ]
 
 
@@ -266,8 +256,9 @@ def _length(part: Any) -> int:
     return int(part.shape[0])
 
 
-def _described(part: Any) -> tuple[bool, float]:
+def _describe(part: Any, declared: Declared) -> tuple[bool, float]:
     """Return whether a partition is sparse, and the bytes of a row."""
+    part = as_declared(part, declared)
     if sparse.issparse(part):
         rows = sparse.csr_array(part)
         size = rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.engine.assign import Table
+from sketchmeans.engine.assign import CenterMatrix
 from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.lloyd import LloydResult
-from sketchmeans.engine.spaces import LandmarkSpace, Space
+from sketchmeans.engine.space import LandmarkSpace, Space
+from sketchmeans.engine.types import LloydResult
 from sketchmeans.numerics.linalg import CANCELLATION_ROUNDINGS, Array
 
 #: Rows that are looked at where a look at all of them would take too long.
@@ -63,7 +63,7 @@ def audit(engine: BlockEngine, result: LloydResult) -> Audit:
     return Audit(result.cost, _are_exemplars(engine, result, numbers))
 
 
-def audited(engine: BlockEngine, result: LloydResult) -> tuple[LloydResult, bool]:
+def audit_result(engine: BlockEngine, result: LloydResult) -> tuple[LloydResult, bool]:
     """Return the result with the cost that was found, and whether that is sound."""
     found = audit(engine, result)
     path = [*result.cost_path[:-1], found.cost]
@@ -99,9 +99,10 @@ def _both_costs(
         own = space
         if isinstance(space, LandmarkSpace) and dtype != space.dtype:
             own = space.in_float64()
-        euclidean = space.is_euclidean
-        table = Table(result.centers, dtype, len(numbers), is_euclidean=euclidean)
-        b = own.coordinates(block)
+        table = CenterMatrix(
+            result.centers, dtype, len(numbers), is_euclidean=space.is_euclidean
+        )
+        b = own.kernel_block(block)
         costs.append(float(table.own_distances(b, norms, labels).sum()))
     return costs[0], costs[1]
 

@@ -1,203 +1,247 @@
-"""Lloyd passes over blocks of coordinates."""
+"""Lloyd's steps on kernel blocks, wherever the rows are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Self
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from sketchmeans.data.rows import Rows
-from sketchmeans.engine.assign import (
-    BlockSums,
-    assign_block,
-    dense,
-    packed,
-    unpacked,
+from sketchmeans.engine.backend import Backend, LocalBackend, new_backend
+from sketchmeans.engine.bounds import Bounds, CenterShifts, Reassign, Totals
+from sketchmeans.engine.passes import (
+    FullPass,
+    LoosenBounds,
+    PartialPass,
+    PartitionSums,
+    PassSums,
 )
-from sketchmeans.engine.bounds import Bounds, RowBounds, Totals
-from sketchmeans.engine.coordinates import Span
-from sketchmeans.engine.lloyd import Assignment, Centers, LloydResult, nearest_members
-from sketchmeans.engine.looks import BlockLooks, Look
-from sketchmeans.engine.spaces import Space
-from sketchmeans.engine.swaps import TwoNearest
+from sketchmeans.engine.queries import (
+    AllDistances,
+    FarthestRows,
+    NearestMembers,
+    OwnCosts,
+    Predict,
+    TotalCost,
+)
+from sketchmeans.engine.refill import choose_refills
+from sketchmeans.engine.space import Space
+from sketchmeans.engine.store import KernelBlocks
+from sketchmeans.engine.types import Centers, LloydResult, PassResult, TwoNearest
+from sketchmeans.kernels import toarray
 from sketchmeans.numerics.linalg import (
     CANCELLATION_ROUNDINGS,
     ZERO_DISTANCE_ROUNDINGS,
     Array,
 )
-from sketchmeans.numerics.sums import TreeSum
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """What a full pass finds: the labels, bounds for one restart, and the sums."""
-
-    labels: Array
-    bounds: RowBounds | None
-    terms: TreeSum
 
 
 def new_engine(rows: Rows, space: Space, budget: int = 0) -> BlockEngine:
-    """Return the engine for passes over all rows: their own, if they have one."""
-    engine: BlockEngine = (rows.engine or BlockEngine)(rows, space, budget)
-    return engine
+    """Return the engine for passes over all rows, which run where the rows are."""
+    return BlockEngine(new_backend(rows, space, budget))
 
 
-class BlockEngine(BlockLooks):
-    """Lloyd passes over the rows of a source; see `BlockCoordinates`."""
+def local_engine(
+    rows: Rows, space: Space, budget: int = 0, *, many_passes: bool = False
+) -> BlockEngine:
+    """Return the engine of rows in this process; see `KernelBlocks`."""
+    blocks = KernelBlocks(rows, space, budget, many_passes=many_passes)
+    return BlockEngine(LocalBackend(blocks))
 
-    _bounds: Bounds | None = None
 
-    def leading(self, size: int) -> Self:
-        part = super().leading(size)
-        part._bounds = None
-        return part
+class BlockEngine:
+    """Assigns rows to centres and moves centres to means, by passes of a backend.
+
+    It keeps the bounds of the last lone restart: a pass assigns only the rows again
+    whose nearest centre may have changed, unless these are too many.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.rows, self.space = backend.rows, backend.space
+        self._bounds: Bounds | None = None
+
+    def leading(self, size: int) -> BlockEngine:
+        """Return the engine of the first rows, which shares what is kept."""
+        assert isinstance(self.backend, LocalBackend)
+        return BlockEngine(LocalBackend(self.backend.blocks.leading(size)))
 
     def state(self) -> dict[str, Array]:
-        """Return what is kept from pass to pass."""
         return {} if self._bounds is None else self._bounds.to_arrays()
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Take up what `state` returned."""
         if state:
             self._bounds = Bounds.from_arrays(state)
 
-    def assign(self, centers: Centers) -> Assignment:
-        """Return every row's nearest centre, in at most one pass over the rows.
+    # --- passes -----------------------------------------------------------------------
 
-        A lone restart looks again only at the rows whose nearest centre may have
-        changed since the last full pass, unless these are too many.
-        """
+    def assign(self, centers: Centers, before: Any = None) -> PassResult:
+        """Return every row's nearest centre; `before` are the labels so far, if any."""
         if len(centers) == 1 and self._bounds is not None:
-            active = self._bounds.follow(centers)
-            look = Look.at(len(active), len(self.rows), self.rows.n_features)
-            if look is not Look.ALL:
-                found = self._reassign(self._bounds, active, look)
-                if found.costs[0] > 0.0:
-                    return found
-        return self._assign_all(centers)
+            found = self._partial_pass(self._bounds, centers)
+            if found is not None:
+                return found
+        return self._full_pass(centers, before)
 
-    def _assign_all(self, centers: Centers) -> Assignment:
-        found = self.sweep(centers)
-        sums, counts, costs = unpacked(found.terms.total(), centers.coefficients.shape)
-        if found.bounds is not None:
-            self._bounds = Bounds.after(
-                centers, found.bounds, Totals(sums[0], counts[0], costs)
-            )
-        return Assignment(found.labels, costs / self.rows.total_weight, sums, counts)
+    def _full_pass(self, centers: Centers, before: Any = None) -> PassResult:
+        values = () if before is None else (before,)
+        state, found = self.backend.run(FullPass(centers), *values)
+        self._bounds = None
+        if len(centers) == 1:
+            totals = Totals(found.sums[0], found.counts[0], found.costs)
+            drift = np.zeros(len(totals.counts))
+            self._bounds = Bounds(centers, totals, drift, state)
+        return self._result(state, found)
 
-    def sweep(self, centers: Centers, first: int = 0) -> Sweep:
-        """Return what a full pass finds; its blocks are numbered from `first`."""
-        table = self._table(centers)
+    def _partial_pass(self, bounds: Bounds, centers: Centers) -> PassResult | None:
+        """Return what a pass over the active rows finds; None if all must be read."""
+        run, rows = self.backend.run, self.rows
+        shifts = CenterShifts.between(bounds.centers, centers)
+        state, n_active = run(LoosenBounds(shifts), bounds.rows)
+        how = Reassign.choose(n_active, len(rows), rows.n_features)
+        if how is Reassign.ALL:
+            return None
+        state, change = run(PartialPass(centers, how), state)
+        before = bounds.totals.move(bounds.centers, centers)
+        totals = Totals(
+            before.sums + change.sums[0], change.counts[0], before.cost - change.costs
+        )
+        if totals.cost[0] <= 0.0:
+            return None
+        self._bounds = Bounds(centers, totals, bounds.drift + shifts.moved, state)
+        found = PassSums(
+            totals.sums[None], totals.counts[None], totals.cost, change.changed
+        )
+        return self._result(state, found)
 
-        def assign(span: Span) -> BlockSums:
-            weights = self.rows.block_weights(*span)
-            return assign_block(
-                self.coordinates(span), self._norms(span), weights, table
-            )
-
-        lone = len(centers) == 1
-        labels = np.empty((len(self.rows), len(centers)), dtype=np.int32)
-        nearest = np.empty((2, len(self.rows) if lone else 0), self.space.dtype)
-        terms = TreeSum()
-        work = len(self.rows) / len(self._spans) * table.n_coordinates * table.n_centers
-        if not self._at_hand:
-            work = np.inf
-        found = self.workers.map(assign, self._spans, work)
-        for number, block in enumerate(found, first):
-            start, stop = self._spans[number - first]
-            labels[start:stop] = block.nearest.labels
-            terms.add(number, packed(block.sums, block.counts, block.costs))
-            if lone:
-                nearest[0, start:stop] = block.nearest.distances[:, 0]
-                nearest[1, start:stop] = block.nearest.second
-        bounds = RowBounds.at(labels[:, 0], nearest) if lone else None
-        return Sweep(labels, bounds, terms)
-
-    def _reassign(self, bounds: Bounds, active: Array, look: Look) -> Assignment:
-        """Return the assignment when only the active rows can have changed theirs."""
-        bounds.labels, terms = self.look_again(bounds, active, bounds.centers, look)
-        shape = bounds.centers.coefficients.shape
-        bounds.totals = bounds.totals.changed(*unpacked(terms.total(), shape))
-        totals = bounds.totals
-        return Assignment(
-            bounds.labels[:, None],
-            totals.cost / self.rows.total_weight,
-            totals.sums[None],
-            totals.counts[None],
+    def _result(self, state: Any, found: PassSums) -> PassResult:
+        return PassResult(
+            self.backend.labels(state, len(found.costs)),
+            found.costs / self.rows.total_weight,
+            found.sums,
+            found.counts,
+            found.changed,
         )
 
-    def exemplars(self, centers: Centers, labels: Array) -> Array:
-        """Return each cluster's row that is nearest to its centre."""
-        if self._bounds is None:
-            self._assign_all(centers)
-        assert self._bounds is not None
-        self._bounds.follow(centers)  # the best pass need not be the last
-        rows, squared = self.candidate_distances(
-            self._bounds, self._bounds.drift, centers, labels
-        )
-        return nearest_members(squared, rows, labels, self.rows.weights)
+    def partition(self, labels: Array, k: int) -> tuple[PassResult, Centers]:
+        """Return the sums and the centroids of given partitions, (n,) or (n, R).
+
+        A cluster without rows gets the centroid of all rows.
+        """
+        placed = self.backend.place(_as_columns(labels))
+        n_restarts = 1 if labels.ndim == 1 else labels.shape[1]
+        sums = PartitionSums(n_restarts, k, self.space.n_columns)
+        _, found = self.backend.run(sums, placed)
+        total = self.rows.total_weight
+        means = np.repeat(found.sums.sum(axis=1, keepdims=True) / total, k, axis=1)
+        full = found.counts > 0.0
+        means[full] = found.sums[full] / found.counts[full][:, None]
+        centers = self.centers_of_means(means)
+        # Σ_x ‖φ(x)‖² + Σ_j (n_j ‖c_j‖² − 2 α_jᵀ Σ_{x in j} b_x)
+        inside = found.counts * centers.squared_norms
+        inside -= 2.0 * np.einsum("rkj,rkj->rk", found.sums, centers.coefficients)
+        costs = np.maximum(found.costs + inside.sum(axis=1), 0.0) / total
+        # Where a cost is a small difference of large sums, rows are looked at again.
+        eps = float(np.finfo(self.space.dtype).eps)
+        lost = costs < CANCELLATION_ROUNDINGS * eps * found.costs / total
+        for restart in np.flatnonzero(lost).tolist():
+            own = OwnCosts(centers.select([restart]))
+            costs[restart] = self.backend.run(own, placed[:, [restart]])[1] / total
+        result = PassResult(placed, costs, found.sums, found.counts, found.changed)
+        return result, centers
+
+    def centers_of(self, labels: Array, k: int) -> Centers:
+        """Return the centroids of a partition of shape (n,), after a refill."""
+        given, centers = self.partition(labels, k)
+        return centers if given.counts.all() else self.update(given, centers)
 
     def two_nearest(self, centers: Centers) -> TwoNearest:
         """Return the two nearest centres of every row, for one restart."""
         self._bounds = None  # the next pass is a full one, whatever was before
-        bounds = self.sweep(centers).bounds
-        assert bounds is not None
+        state, _ = self.backend.run(FullPass(centers))
         first, second = (
-            np.square(bound, dtype=np.float64) for bound in (bounds.upper, bounds.lower)
+            np.square(bound, dtype=np.float64) for bound in (state.upper, state.lower)
         )
-        return TwoNearest(bounds.labels, first, second)
+        return TwoNearest(state.labels[:, 0], first, second)
 
-    def replace_centers(self, centers: Centers, removed: Array, rows: Array) -> Centers:
-        """Return a restart for each row that takes the place of a centre."""
-        means = np.repeat(centers.means, len(rows), axis=0)
-        means[np.arange(len(rows)), removed] = self.coordinates_of(rows)
-        return self.centers_of_means(means)
+    def exemplars(self, centers: Centers, labels: Any) -> Array:
+        """Return each cluster's row that is nearest to its centre."""
+        if self._bounds is None:
+            self._full_pass(centers)
+        bounds = self._bounds
+        assert bounds is not None
+        # The best pass need not be the last.
+        shifts = CenterShifts.between(bounds.centers, centers)
+        nearest = NearestMembers(centers, shifts, bounds.drift + shifts.moved)
+        _, rows = self.backend.run(nearest, bounds.rows, _as_columns(labels))
+        return np.asarray(rows)
 
-    def update(self, assignment: Assignment, centers: Centers) -> Centers:
-        """Return the centroids; an empty cluster takes over one of the costliest rows.
+    def own_costs(self, labels: Array, centers: Centers) -> Array:
+        """Return the weighted squared distances of rows to their own centres."""
+        costs: Array = self.backend.run(OwnCosts(centers), _as_columns(labels))[0]
+        return costs
+
+    def row_costs(self, result: LloydResult) -> Array:
+        """Return what each row costs: at most that, where a pass has left bounds."""
+        if self._bounds is None:
+            return self.own_costs(result.labels, result.centers)
+        costs = np.square(self._bounds.rows.upper, dtype=np.float64)
+        return costs if self.rows.weights is None else costs * self.rows.weights
+
+    def predict(self, centers: Centers) -> Any:
+        """Return every row's nearest centre."""
+        return self.backend.map_rows(Predict(centers), (), np.dtype(np.int32))
+
+    def all_distances(self, centers: Centers) -> Any:
+        """Return the distances of all rows to all centres."""
+        width = centers.squared_norms.size
+        return self.backend.map_rows(AllDistances(centers), (width,), self.rows.dtype)
+
+    def total_cost(self, centers: Centers) -> float:
+        """Return the weighted sum of the squared distances to the nearest centre."""
+        return float(self.backend.run(TotalCost(centers))[1])
+
+    # --- centres ----------------------------------------------------------------------
+
+    def update(self, result: PassResult, centers: Centers) -> Centers:
+        """Return the centroids; an empty cluster takes over one of the farthest rows.
 
         A cluster that cannot be refilled (there are fewer distinct rows than
         clusters) keeps its centre.
         """
-        sums, counts = assignment.sums.copy(), assignment.counts.copy()
-        for restart in np.flatnonzero((counts == 0.0).any(axis=1)).tolist():
-            self._refill(
-                sums[restart],
-                counts[restart],
-                assignment.labels[:, restart],
-                centers.select([restart]),
-            )
+        sums, counts = result.sums.copy(), result.counts.copy()
+        is_filler = np.isinf(centers.squared_norms)
+        is_empty = (counts == 0.0) & ~is_filler
+        for restart in np.flatnonzero(is_empty.any(axis=1)).tolist():
+            real = ~is_filler[restart]
+            own, sizes = sums[restart], counts[restart]
+            labels = result.labels[:, [restart]]
+            self._refill(own, sizes, labels, centers.select([restart]), real)
         full = counts > 0.0
         means = centers.means.copy()
         means[full] = sums[full] / counts[full][:, None]
-        return self.centers_of_means(means)
+        moved = self.centers_of_means(means)
+        moved.squared_norms[is_filler] = np.inf
+        return moved
 
     def _refill(
-        self, sums: Array, counts: Array, labels: Array, centers: Centers
+        self, sums: Array, counts: Array, labels: Any, centers: Centers, real: Array
     ) -> None:
-        """Move costly rows into empty clusters, in place."""
-        empty = list(np.flatnonzero(counts == 0.0))
-        candidates = self._costliest(labels, centers, 64 + 4 * len(empty))
+        """Move far rows into empty clusters, in place."""
+        size = 64 + 4 * int((counts[real] == 0.0).sum())
+        _, rows = self.backend.run(FarthestRows(centers, size), labels)
+        b = self.kernel_values(rows)
+        own = np.asarray(labels[:, 0][rows])
         weights = self.rows.weights
-        b = self.coordinates_of(candidates)
-        own = labels[candidates]
+        weights = np.ones(len(rows)) if weights is None else weights[rows]
         distances, noise = self._reachable(b, centers, own)
-        mass = np.ones(len(candidates)) if weights is None else weights[candidates]
-        for i in np.argsort(-mass * distances, kind="stable"):
-            if not empty:
-                break
-            source = own[i]
-            if distances[i] <= noise[i] or counts[source] <= mass[i]:
-                continue
-            target = empty.pop(0)
-            sums[source] -= mass[i] * b[i]
-            counts[source] -= mass[i]
-            sums[target] = mass[i] * b[i]
-            counts[target] = mass[i]
+        for i, target in choose_refills(
+            own, distances, noise, weights, np.where(real, counts, np.inf)
+        ).items():
+            change = weights[i] * b[i]
+            sums[own[i]] -= change
+            counts[own[i]] -= weights[i]
+            sums[target], counts[target] = change, weights[i]
 
     def _reachable(self, b: Array, centers: Centers, own: Array) -> tuple[Array, Array]:
         """Return squared distances of rows to their own centres, and what is rounding.
@@ -214,152 +258,24 @@ class BlockEngine(BlockLooks):
         distances = lengths - 2.0 * products + centers.squared_norms[0, own]
         return distances, eps * np.abs(lengths)
 
-    def _costliest(self, labels: Array, centers: Centers, size: int) -> Array:
-        """Return the rows with the largest weighted distance to their own centre."""
-        return np.argsort(-self.own_costs(labels, centers), kind="stable")[:size]
+    def replace_centers(self, centers: Centers, removed: Array, rows: Array) -> Centers:
+        """Return a restart for each row that takes the place of a centre."""
+        means = np.repeat(centers.means, len(rows), axis=0)
+        means[np.arange(len(rows)), removed] = self.kernel_values(rows)
+        return self.centers_of_means(means)
 
-    def own_costs(self, labels: Array, centers: Centers) -> Array:
-        """Return the weighted squared distances of rows to their own centres."""
-        table = self._table(centers)
-
-        def measure(span: Span) -> Array:
-            b, norms = self.coordinates(span), self._norms(span)
-            return table.own_distances(b, norms, labels[slice(*span)])
-
-        costs = np.concatenate(list(self.workers.map(measure, self._spans)))
-        if self.rows.weights is not None:
-            costs *= self.rows.weights
-        return costs
-
-    def row_costs(self, result: LloydResult) -> Array:
-        """Return what each row costs: at most that, where a pass has left bounds."""
-        if self._bounds is None:
-            return self.own_costs(np.asarray(result.labels), result.centers)
-        costs = np.square(self._bounds.upper, dtype=np.float64)
-        return costs if self.rows.weights is None else costs * self.rows.weights
-
-    def predict(self, centers: Centers) -> Array:
-        """Return every row's nearest centre, without the sums of a pass."""
-        table = self._table(centers)
-
-        def nearest(span: Span) -> Array:
-            b = self.coordinates(span)
-            if self.space.is_euclidean:
-                return table.assign(b, self._norms(span)).labels[:, 0]
-            return table.nearest(table.scores(b))[0][:, 0]
-
-        labels = np.empty(len(self.rows), dtype=np.int32)
-        for span, block in zip(
-            self._spans, self.workers.map(nearest, self._spans), strict=True
-        ):
-            labels[slice(*span)] = block
-        return labels
-
-    def all_distances(self, centers: Centers) -> Array:
-        """Return the distances of all rows to all centres."""
-        distances = [np.sqrt(d) for d in self.distances(centers)]
-        return np.concatenate(distances).astype(self.rows.dtype, copy=False)
-
-    def distances(self, centers: Centers) -> Iterator[Array]:
-        """Yield the squared distances to all centres, block after block."""
-        table = self._table(centers)
-        return self.workers.map(
-            lambda span: table.distances(self.coordinates(span), self._norms(span)),
-            self._spans,
-        )
-
-    def total_cost(self, centers: Centers) -> float:
-        """Return the weighted sum of the squared distances to the nearest centre."""
-        return float(self.cost_terms(centers).total())
-
-    def cost_terms(self, centers: Centers, first: int = 0) -> TreeSum:
-        """Return the same in terms for blocks, numbered from `first`."""
-        table = self._table(centers)
-
-        def measure(span: Span) -> Array:
-            found = table.assign(self.coordinates(span), self._norms(span))
-            nearest = found.distances[:, 0].astype(np.float64)
-            weights = self.rows.block_weights(*span)
-            return np.asarray(nearest.sum() if weights is None else weights @ nearest)
-
-        terms = TreeSum()
-        for number, term in enumerate(self.workers.map(measure, self._spans), first):
-            terms.add(number, term)
-        return terms
+    def kernel_values(self, rows: Array) -> Array:
+        """Return ``b_x`` of a few rows, dense and in float64."""
+        b = self.space.kernel_block(self.rows.take(rows))
+        return toarray(b).astype(np.float64)
 
     def centers_at(self, indices: Array) -> Centers:
         """Return centres at the projections of these rows, of shape (restarts, k)."""
-        flat = self.coordinates_of(indices.ravel())
+        flat = self.kernel_values(indices.ravel())
         return self.centers_of_means(flat.reshape(*indices.shape, -1))
 
-    def partition(self, labels: Array, k: int) -> tuple[Assignment, Centers]:
-        """Return the assignment and the centroids of a given partition of all rows.
-
-        A cluster without rows gets the centroid of all rows.
-        """
-        return self.partitions(labels[:, None], k)
-
-    def partitions(self, labels: Array, k: int) -> tuple[Assignment, Centers]:
-        """Return the same for several partitions (n, R), in one pass over the rows."""
-        terms = self.partition_terms(labels, k)
-        found, centers = self.finished_partition(labels, terms, k)
-        # Where a cost is a small difference of large sums, rows are looked at again.
-        norms = terms.total()[-1] / self.rows.total_weight
-        share = CANCELLATION_ROUNDINGS * float(np.finfo(self.space.dtype).eps)
-        for restart in np.flatnonzero(found.costs < share * norms).tolist():
-            own = self.own_costs(labels[:, restart], centers.select([restart]))
-            found.costs[restart] = own.sum() / self.rows.total_weight
-        return found, centers
-
-    def partition_terms(self, labels: Array, k: int, first: int = 0) -> TreeSum:
-        """Return the sums over the clusters of partitions (n, R), as `sweep` does."""
-        n_partitions = labels.shape[1]
-        shift = k * np.arange(n_partitions)
-
-        def add(span: Span) -> Array:
-            b, norms = self.coordinates(span), self._norms(span)
-            weights = self.rows.block_weights(*span)
-            mass = np.ones(span[1] - span[0]) if weights is None else weights
-            own = (labels[slice(*span)] + shift).ravel()
-            each = np.repeat(mass, n_partitions)
-            membership = sparse.csc_array(
-                (
-                    each.astype(self.space.dtype),
-                    own,
-                    np.arange(0, len(own) + 1, n_partitions),
-                ),
-                shape=(n_partitions * k, len(mass)),
-            )
-            total = float(mass @ np.broadcast_to(norms, mass.shape))
-            counts = np.bincount(own, each, minlength=n_partitions * k)
-            return packed(dense(membership @ b), counts, total)
-
-        terms = TreeSum()
-        for number, term in enumerate(self.workers.map(add, self._spans), first):
-            terms.add(number, term)
-        return terms
-
-    def finished_partition(
-        self, labels: Array, terms: TreeSum, k: int
-    ) -> tuple[Assignment, Centers]:
-        """Return the assignment and the centroids that belong to these sums."""
-        vector, m = terms.total(), self.space.n_coordinates
-        shape = (len(vector) // (k * (m + 1)), k, m)
-        sums, counts, norms = unpacked(vector, shape)
-        means = np.repeat(
-            sums.sum(axis=1, keepdims=True) / self.rows.total_weight, k, axis=1
-        )
-        full = counts > 0.0
-        means[full] = sums[full] / counts[full][:, None]
-        centers = self.centers_of_means(means)
-        # Σ_x ‖φ(x)‖² + Σ_j (n_j ‖c_j‖² − 2 α_jᵀ Σ_{x in j} b_x)
-        inside = counts * centers.squared_norms
-        inside -= 2.0 * np.einsum("rkj,rkj->rk", sums, centers.coefficients)
-        costs = np.maximum(norms + inside.sum(axis=1), 0.0) / self.rows.total_weight
-        return Assignment(labels, costs, sums, counts), centers
-
     def centers_of_means(self, means: Array) -> Centers:
-        """Return the centroids with these mean coordinates (restarts, k, m)."""
+        """Return the centroids with these mean kernel values (restarts, k, m)."""
         means = means.astype(np.float64, copy=False)
         flat = means.reshape(-1, means.shape[-1])
         # In one layout always: the bits of later products depend on it.
@@ -368,3 +284,10 @@ class BlockEngine(BlockLooks):
         )
         squared_norms = np.einsum("rkj,rkj->rk", means, coefficients)
         return Centers(coefficients, squared_norms, means)
+
+
+def _as_columns(labels: Any) -> Any:
+    """Return labels of shape (n, R); those on a cluster have it already."""
+    if isinstance(labels, np.ndarray) and labels.ndim == 1:
+        return labels[:, None]
+    return labels

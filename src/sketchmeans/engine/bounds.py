@@ -1,4 +1,4 @@
-"""Which rows may change cluster: a test that spares most rows of a pass.
+"""Which rows a pass must look at: a test that spares most of them.
 
 A row whose distance to its own centre is at most u, and to any other at least l, keeps
 its label if ``u < l``.  When centre j moves by ``D_j``, u grows by ``D_own`` and l
@@ -9,12 +9,13 @@ where the movements are known exactly.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
 
-from sketchmeans.engine.lloyd import Centers
+from sketchmeans.engine.types import Centers
 from sketchmeans.numerics.linalg import Array
 
 #: Rows looked at together, so that what is computed on the way stays small.
@@ -23,29 +24,51 @@ _PART = 2**16
 #: Roundings of ``‖c‖²`` by which squared distances may be off.
 _ROUNDINGS = 512.0
 
+#: From so many features on, a stored kernel block is read so much faster than single
+#: rows are computed that it pays to pick rows out of it.
+_PICK_FROM_FEATURES = 128
+
+#: A pass over single rows pays up to this share of all rows: with few features, and
+#: with many.  It computes kernel values even where they are stored, so that the bits
+#: are the same.
+_SINGLE_SHARE, _SINGLE_SHARE_OF_WIDE_ROWS = 0.4, 0.05
+
+#: With many features, up to this share of the rows are picked out of their blocks.
+_PICKED_SHARE = 0.6
+
+
+class Reassign(Enum):
+    """How the rows that may change cluster are assigned again."""
+
+    SINGLE = auto()  # their kernel values are computed for them alone
+    PICKED = auto()  # their kernel values are picked out of those of whole blocks
+    ALL = auto()  # they are too many: all rows are
+
+    @classmethod
+    def choose(cls, n_active: int, n_rows: int, n_features: int) -> Reassign:
+        """Return what pays; it follows from the rows alone, not from where they are."""
+        if n_features < _PICK_FROM_FEATURES:
+            return cls.SINGLE if n_active <= _SINGLE_SHARE * n_rows else cls.ALL
+        if n_active <= _SINGLE_SHARE_OF_WIDE_ROWS * n_rows:
+            return cls.SINGLE
+        return cls.PICKED if n_active <= _PICKED_SHARE * n_rows else cls.ALL
+
 
 @dataclass(frozen=True)
-class Steps:
-    """How far centres moved, and what is lost in rounding on the way.
-
-    Attributes
-    ----------
-    moved : ndarray of shape (k,)
-        How far each centre moved.
-    others : ndarray of shape (k,)
-        The farthest that any *other* centre moved.
-    length : float
-        The largest ``‖c‖²``, in whose roundings squared distances may be off.
-    """
+class CenterShifts:
+    """How far centres moved, and the farthest that any *other* centre moved (k,)."""
 
     moved: Array
     others: Array
+    #: The largest ``‖c‖²``, in whose roundings squared distances may be off.
     length: float
 
     @classmethod
-    def between(cls, before: Centers, after: Centers) -> Steps:
-        """Return the steps from old to new centres of one restart."""
-        moved = _movements(before, after)
+    def between(cls, before: Centers, after: Centers) -> CenterShifts:
+        """Return the shifts from old to new centres of one restart."""
+        gap = after.means[0] - before.means[0]
+        step = after.coefficients[0] - before.coefficients[0]
+        moved = np.sqrt(np.maximum(np.einsum("kj,kj->k", gap, step), 0.0))
         others = np.zeros_like(moved)
         if len(moved) > 1:
             order = np.argsort(moved)
@@ -54,76 +77,55 @@ class Steps:
         return cls(moved, others, float(after.squared_norms.max()))
 
 
-@dataclass
-class RowBounds:
-    """What is known of some rows of one restart.
+@dataclass(frozen=True)
+class RowState:
+    """What a pass leaves with each row: labels (n, R) and, for one restart, bounds.
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n,)
-    upper, lower : ndarray of shape (n,)
-        Bounds on the distances to the own and to any other centre.
+    The bounds (n,) are on the distances to the own and to any other centre; `active`
+    are the numbers of rows that may change cluster, as far as the bounds say.
     """
 
     labels: Array
-    upper: Array
-    lower: Array
+    upper: Array = field(default_factory=lambda: np.empty(0))
+    lower: Array = field(default_factory=lambda: np.empty(0))
+    active: Array = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
-    @classmethod
-    def at(cls, labels: Array, nearest: Array) -> RowBounds:
-        """Return the bounds after a full pass with squared distances `nearest`."""
-        np.sqrt(np.maximum(nearest, 0.0, out=nearest), out=nearest)
-        return cls(labels, nearest[0], nearest[1])
-
-    def loosen(self, steps: Steps) -> Array:
-        """Loosen the bounds for centres that moved; return rows that may change."""
+    def loosen(self, shifts: CenterShifts) -> RowState:
+        """Return the bounds for centres that moved, and the rows that may change."""
         # Distances below their rounding are no evidence: ask for a clear margin.
         eps = float(np.finfo(self.upper.dtype).eps)
-        noise = _ROUNDINGS * eps * steps.length
+        noise = _ROUNDINGS * eps * shifts.length
+        uppers, lowers = np.empty_like(self.upper), np.empty_like(self.lower)
+        moved, others = (
+            shift.astype(uppers.dtype) for shift in (shifts.moved, shifts.others)
+        )
         active = [np.empty(0, dtype=np.intp)]
         for part in self._parts():
-            own = self.labels[part]
-            upper, lower = self.upper[part], self.lower[part]
-            upper += steps.moved[own].astype(upper.dtype)
-            lower -= steps.others[own].astype(lower.dtype)
+            own = self.labels[part, 0]
+            upper = np.add(self.upper[part], moved[own], out=uppers[part])
+            lower = np.subtract(self.lower[part], others[own], out=lowers[part])
             np.maximum(lower, 0.0, out=lower)
             margin = lower * lower - upper * upper
             clear = margin > np.sqrt(eps) * lower**2 + noise
             active.append(part.start + np.flatnonzero(~clear))
-        return np.concatenate(active)
-
-    def likely_exemplars(self, labels: Array, weights: Array | None, k: int) -> Array:
-        """Return the row of the least upper bound of each cluster that has a bound."""
-        least, rows = np.full(k, np.inf), np.full(k, -1)
-        for part in self._parts():
-            own, clusters = self._own(part, labels, weights), labels[part]
-            order = np.argsort(own)[::-1]
-            nearest = np.full(k, -1)
-            nearest[clusters[order]] = order  # the last that is written is the least
-            found = np.flatnonzero(nearest >= 0)
-            found = found[own[nearest[found]] < least[found]]
-            least[found] = own[nearest[found]]
-            rows[found] = part.start + nearest[found]
-        return np.sort(rows[rows >= 0])
+        return RowState(self.labels, uppers, lowers, np.concatenate(active))
 
     def exemplar_candidates(
-        self,
-        labels: Array,
-        weights: Array | None,
-        drift: Array,
-        reach: Array,
-        length: float,
+        self, labels: Array, weights: Array | None, drift: Array, length: float
     ) -> Array:
         """Return the rows among which each cluster's row nearest to its centre is.
 
-        `drift` is how far each centre has moved since all bounds were distances,
-        `reach` the distance of some row of the cluster, `length` as in `Steps`.
+        `labels` are those that count, `drift` is how far each centre has moved since
+        all bounds were distances, `length` as in `CenterShifts`.
         """
         # An upper bound exceeds its distance by at most twice the drift, and rounding.
         eps = float(np.finfo(self.upper.dtype).eps)
-        reach = (1.0 + np.sqrt(eps)) * (reach + 2.0 * drift)
+        least = np.full(len(drift), np.inf)
+        for part in self._parts():
+            np.minimum.at(least, labels[part], self._own(part, labels, weights))
+        reach = (1.0 + np.sqrt(eps)) * (least + 2.0 * drift)
         reach = np.sqrt(reach**2 + _ROUNDINGS * eps * length)
-        near = []
+        near = [np.empty(0, dtype=np.intp)]
         for part in self._parts():
             own = self._own(part, labels, weights)
             close = (own <= reach[labels[part]]) | np.isinf(own)
@@ -132,8 +134,8 @@ class RowBounds:
 
     def _own(self, part: slice, labels: Array, weights: Array | None) -> Array:
         """Return upper bounds; infinite for rows of another cluster or no weight."""
-        own = self.upper[part].copy()
-        own[labels[part] != self.labels[part]] = np.inf
+        own = self.upper[part].astype(np.float64)
+        own[labels[part] != self.labels[part, 0]] = np.inf
         if weights is not None:
             own[weights[part] == 0.0] = np.inf
         return own
@@ -145,23 +147,13 @@ class RowBounds:
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over all rows of one restart.
-
-    Attributes
-    ----------
-    sums : ndarray of shape (k, m)
-        Weighted sums of the coordinates of each cluster's rows.
-    counts : ndarray of shape (k,)
-        Weight of each cluster.
-    cost : ndarray of shape (1,)
-        Weighted sum of the squared distances of rows to the centres of their clusters.
-    """
+    """Sums over all rows of one restart: see `PassResult`; the cost (1,) is a sum."""
 
     sums: Array
     counts: Array
     cost: Array
 
-    def moved(self, before: Centers, after: Centers) -> Totals:
+    def move(self, before: Centers, after: Centers) -> Totals:
         """Return the sums when centres have moved, and the clusters have not.
 
         The cost of a cluster changes by ``n ‖δ‖² − 2 ⟨Σ_x φ(x) − n c, δ⟩``, δ the step
@@ -172,73 +164,40 @@ class Totals:
         off = self.sums - self.counts[:, None] * before.means[0]
         change = self.counts @ np.einsum("kj,kj->k", gap, step)
         change -= 2.0 * np.einsum("kj,kj->", off, step)
-        return Totals(self.sums, self.counts, self.cost + change)
-
-    def changed(self, sums: Array, counts: Array, gain: Array) -> Totals:
-        """Return the sums after rows have changed cluster."""
-        return Totals(self.sums + sums[0], counts[0], self.cost - gain)
+        return replace(self, cost=self.cost + change)
 
 
-@dataclass
-class Bounds(RowBounds):
-    """What is known of one restart, kept up to date from pass to pass.
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of one restart, and brought up to date from pass to pass."""
 
-    Attributes
-    ----------
-    centers : Centers
-        The centres that the bounds are for.
-    totals : Totals
-    drift : ndarray of shape (k,)
-        How far each centre has moved since all bounds were distances.
-    """
-
+    #: The centres that the bounds are for.
     centers: Centers
     totals: Totals
+    #: How far each centre has moved since all bounds were distances.
     drift: Array
-
-    @classmethod
-    def after(cls, centers: Centers, rows: RowBounds, totals: Totals) -> Bounds:
-        """Return the bounds after a full pass."""
-        drift = np.zeros(len(totals.counts))
-        return cls(rows.labels, rows.upper, rows.lower, centers, totals, drift)
+    #: A `RowState`, or what stands for it on a cluster.
+    rows: Any
 
     def to_arrays(self) -> dict[str, Array]:
         """Return everything as arrays by name."""
-        parts: dict[str, Any] = {
-            "": self,
-            "center_": self.centers,
-            "total_": self.totals,
-        }
-        return {
-            prefix + field.name: getattr(part, field.name)
+        parts = {"center_": self.centers, "total_": self.totals, "row_": self.rows}
+        return {"drift": self.drift} | {
+            prefix + f.name: getattr(part, f.name)
             for prefix, part in parts.items()
-            for field in fields(part)
-            if field.name not in ("centers", "totals")
+            for f in fields(part)
         }
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array]) -> Bounds:
         """Return the bounds whose arrays these are."""
-        centers = Centers(**_with_prefix(arrays, "center_", Centers))
-        totals = Totals(**_with_prefix(arrays, "total_", Totals))
-        own = {name: arrays[name] for name in ("labels", "upper", "lower", "drift")}
-        return cls(centers=centers, totals=totals, **own)
 
-    def follow(self, centers: Centers) -> Array:
-        """Loosen the bounds for new centres; return the rows that may change label."""
-        steps = Steps.between(self.centers, centers)
-        self.totals = self.totals.moved(self.centers, centers)
-        self.centers = centers
-        self.drift += steps.moved
-        return self.loosen(steps)
+        def read(prefix: str, kind: Any) -> Any:
+            return kind(**{f.name: arrays[prefix + f.name] for f in fields(kind)})
 
-
-def _with_prefix(arrays: dict[str, Array], prefix: str, kind: Any) -> dict[str, Array]:
-    return {field.name: arrays[prefix + field.name] for field in fields(kind)}
-
-
-def _movements(before: Centers, after: Centers) -> Array:
-    """Return the distance between old and new centres of one restart."""
-    gap = after.means[0] - before.means[0]
-    step = after.coefficients[0] - before.coefficients[0]
-    return np.sqrt(np.maximum(np.einsum("kj,kj->k", gap, step), 0.0))
+        return cls(
+            read("center_", Centers),
+            read("total_", Totals),
+            arrays["drift"],
+            read("row_", RowState),
+        )

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from sketchmeans.data.sources.files import FileState
 from sketchmeans.engine.identity import find_changed
-from sketchmeans.engine.lloyd import Centers, LloydResult, LloydState, SavedLoop
+from sketchmeans.engine.lloyd import LloydState, SavedLoop
 from sketchmeans.engine.lloyd_arrays import (
     Arrays,
     LoopShape,
@@ -29,6 +29,7 @@ from sketchmeans.engine.lloyd_arrays import (
     unflatten_results,
     unflatten_state,
 )
+from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.numerics.parameters import warn_user
 from sketchmeans.numerics.tensor_file import (
     ForeignFileError,

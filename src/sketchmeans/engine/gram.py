@@ -1,4 +1,4 @@
-"""Lloyd passes on a Gram matrix: exact kernel k-means."""
+"""Gram matrices, and Lloyd's steps on one: exact kernel k-means."""
 
 from __future__ import annotations
 
@@ -8,16 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
-from sketchmeans.engine.lloyd import Assignment, LloydResult, nearest_members
-from sketchmeans.engine.swaps import TwoNearest
-from sketchmeans.kernels import FromDistances, Kernel
-from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.engine.refill import choose_refills
+from sketchmeans.engine.types import (
+    LloydResult,
+    PassResult,
+    TwoNearest,
+    have_changed,
+)
+from sketchmeans.kernels import FromDistances, Kernel, toarray
+from sketchmeans.numerics.linalg import (
+    ZERO_DISTANCE_ROUNDINGS,
+    Array,
+    check_no_overflow,
+)
 from sketchmeans.numerics.parallel import Workers
 
 Span = tuple[int, int]
 
 #: Tiles of the Gram matrix have this many rows and columns.
 _TILE = 1024
+
+#: Rows of ``k(Z, Z)`` that are worked on at a time.
+_STRIP = 256
 
 #: Sums of clusters that shrink to less than this share are added up anew.
 _TIGHTER = 1e-3
@@ -53,6 +65,34 @@ def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
     return K
 
 
+def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array:
+    """Return ``k(Z, Z)`` in float64, exactly symmetric."""
+    m, d = landmarks.shape
+    columns = kernel.against(landmarks, np.float64, workers)
+    K = np.empty((m, m))
+
+    def fill(span: Span) -> None:
+        columns(landmarks[span[0] : span[1]], K[span[0] : span[1]])
+
+    for _ in workers.map(fill, block_slices(m, min(block_height(d, m), _STRIP))):
+        pass
+    check_no_overflow(K)
+    for start, stop in block_slices(m, _STRIP):  # in strips: m × m may be all that fits
+        strip = K[start:stop, start:] + K[start:, start:stop].T
+        strip *= 0.5
+        K[start:stop, start:] = strip
+        K[start:, start:stop] = strip.T
+    np.fill_diagonal(K, kernel.diagonal(landmarks))
+    return K
+
+
+def given_matrix(rows: Rows, indices: Array | None) -> Array:
+    """Return ``k(Z, Z)`` out of a precomputed kernel matrix, in float64."""
+    numbers = np.asarray(indices)
+    K = toarray(rows.take(numbers)[:, numbers]).astype(np.float64)
+    return np.asarray(0.5 * (K + K.T))
+
+
 def has_distances(kernel: Kernel, Z: Block) -> bool:
     """Say whether a kernel computes distances to points, without its values."""
     return kernel.squared_distances(Z, np.float64) is not None
@@ -60,25 +100,16 @@ def has_distances(kernel: Kernel, Z: Block) -> bool:
 
 @dataclass(frozen=True)
 class GramCenters:
-    """Centroids as means of clusters of rows, for R restarts.
+    """Centroids as means of clusters of rows, for R restarts."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (n, R, k)
-        ``α``: centroid j is ``Σ_i α_ij φ(x_i)``.
-    sums : ndarray of shape (n, R, k)
-        ``Σ_{l in cluster} w_l k(x_i, x_l)`` for every row i.
-    counts : ndarray of shape (R, k)
-        Weight of each cluster.
-    squared_norms : ndarray of shape (R, k)
-    labels : ndarray of shape (n, R)
-        The cluster of each row, -1 for a row that is in none.
-    """
-
+    #: ``α`` (n, R, k): centroid j is ``Σ_i α_ij φ(x_i)``.
     coefficients: Array
+    #: ``Σ_{l in cluster} w_l k(x_i, x_l)`` for every row i, of shape (n, R, k).
     sums: Array
+    #: Weights and squared norms of the clusters, of shape (R, k).
     counts: Array
     squared_norms: Array
+    #: The cluster of each row (n, R), -1 for a row that is in none.
     labels: Array
 
     def __len__(self) -> int:
@@ -97,17 +128,7 @@ class GramCenters:
 
 
 class GramEngine:
-    """Lloyd passes that read the Gram matrix only for rows that change cluster.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Symmetric.
-    k : int
-        Number of clusters.
-    weights : ndarray of shape (n,) or None
-    workers : Workers
-    """
+    """Lloyd's steps, which read a Gram matrix only for rows that change cluster."""
 
     def __init__(
         self, K: Array, k: int, weights: Array | None, workers: Workers
@@ -119,6 +140,13 @@ class GramEngine:
         self.diagonal = K.diagonal().astype(np.float64)
         self.workers = workers
         self._spans = block_slices(len(K), block_height(0, min(len(K), 2**14)))
+        self._noise = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(K.dtype).eps)
+
+    def state(self) -> dict[str, Array]:
+        return {}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Do nothing: passes depend on their centres alone."""
 
     def centers_at(self, indices: Array) -> GramCenters:
         """Return centres at these rows, of shape (restarts, k)."""
@@ -131,15 +159,6 @@ class GramEngine:
             self.diagonal[indices],
         )
 
-    def centers_near(self, values: Array, squared_norms: Array) -> GramCenters:
-        """Return the centroids of the rows nearest to given points.
-
-        `values` are ``k(x, point)``, of shape (n, k).  The points themselves lie
-        outside the span of the rows, so they serve only to form the first partition.
-        """
-        nearest = (squared_norms - 2.0 * values).argmin(axis=1)
-        return self.centers_of(nearest.astype(np.int32))
-
     def centers_of(self, labels: Array) -> GramCenters:
         """Return the centroids of a partition of shape (n,), after a refill."""
         nothing = np.zeros((len(self.K), 1, self.k))
@@ -148,8 +167,8 @@ class GramEngine:
         counts = np.bincount(labels, self.weights, minlength=self.k)[None]
         if counts.all():
             return centers
-        given = Assignment(labels[:, None], np.zeros(1), np.empty((1, 0, 0)), counts)
-        return self.update(given, centers)
+        given = labels[:, None], np.zeros(1), np.empty((1, 0, 0)), counts, counts[:, 0]
+        return self.update(PassResult(*given), centers)
 
     def separated(self, labels: Array) -> LloydResult:
         """Return the partition in which each distinct row is a cluster of its own.
@@ -179,8 +198,7 @@ class GramEngine:
         """Return the squared distances from all rows to these rows, for seeding."""
         scale = self.diagonal[:, None] + self.diagonal[indices]
         distances = scale - 2.0 * self.K[indices].T
-        noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(self.K.dtype).eps
-        distances[distances <= noise * np.abs(scale)] = 0.0
+        distances[distances <= self._noise * np.abs(scale)] = 0.0
         return distances
 
     def distances(self, centers: GramCenters) -> Array:
@@ -191,27 +209,31 @@ class GramEngine:
         distances += self.diagonal[:, None, None]
         return distances
 
-    def assign(self, centers: GramCenters) -> Assignment:
-        """Return every row's nearest centre."""
+    def assign(self, centers: GramCenters, before: Array | None = None) -> PassResult:
+        """Return every row's nearest centre; `before` are the labels so far, if any."""
         distances = self.distances(centers)
         labels = distances.argmin(axis=2)
         closest = np.take_along_axis(distances, labels[:, :, None], axis=2)[:, :, 0]
         counts = np.stack(
             [np.bincount(column, self.weights, minlength=self.k) for column in labels.T]
         )
-        return Assignment(
+        return PassResult(
             labels.astype(np.int32),
             self.weights @ closest / self.total_weight,
             np.empty((*counts.shape, 0)),
             counts,
+            have_changed(before, labels, self.weights),
         )
 
     def exemplars(self, centers: GramCenters, labels: Array) -> Array:
-        """Return each cluster's row that is nearest to its centre."""
-        rows = np.arange(len(labels))
-        return nearest_members(
-            self.distances(centers)[:, 0], rows, labels, self.weights
-        )
+        """Return each cluster's row of weight that is nearest to its centre.
+
+        For an empty cluster it is the nearest of all rows.
+        """
+        member = (labels[:, None] == np.arange(self.k)) & (self.weights > 0.0)[:, None]
+        member |= ~member.any(axis=0)
+        distances = self.distances(centers)[:, 0]
+        return np.asarray(np.where(member, distances, np.inf).argmin(axis=0))
 
     def two_nearest(self, centers: GramCenters) -> TwoNearest:
         """Return the two nearest centres of every row, for one restart."""
@@ -235,36 +257,23 @@ class GramEngine:
         many.labels[...] = -1
         return many
 
-    def update(self, assignment: Assignment, centers: GramCenters) -> GramCenters:
-        """Return the centroids; an empty cluster takes over one of the costliest rows.
+    def update(self, result: PassResult, centers: GramCenters) -> GramCenters:
+        """Return the centroids; an empty cluster takes over one of the farthest rows.
 
         A cluster that cannot be refilled keeps its centre.
         """
-        labels = assignment.labels.copy()
-        for restart in np.flatnonzero((assignment.counts == 0.0).any(axis=1)).tolist():
-            self._refill(
-                labels[:, restart], assignment.counts[restart], centers, restart
-            )
-        return self._moved(centers, labels)
-
-    def _refill(
-        self, labels: Array, counts: Array, centers: GramCenters, restart: int
-    ) -> None:
-        """Move the costliest rows into empty clusters, in place."""
-        empty = list(np.flatnonzero(counts == 0.0))
+        labels = result.labels.copy()
         rows = np.arange(len(labels))
-        own = self.distances(centers.select([restart]))[rows, 0, labels]
-        left = counts.copy()
-        # Rows that are equal to all others of their cluster are at no distance.
-        means = centers.sums[rows, restart, labels] / centers.counts[restart, labels]
-        noise = ZERO_DISTANCE_ROUNDINGS * np.finfo(self.K.dtype).eps
-        zero = noise * (np.abs(self.diagonal) + np.abs(means))
-        for i in np.argsort(-self.weights * own, kind="stable"):
-            if not empty or own[i] <= zero[i]:
-                break
-            if self.weights[i] > 0.0 and left[labels[i]] > self.weights[i]:
-                left[labels[i]] -= self.weights[i]
-                labels[i] = empty.pop(0)
+        for restart in np.flatnonzero((result.counts == 0.0).any(axis=1)).tolist():
+            own = labels[:, restart]
+            distances = self.distances(centers.select([restart]))[rows, 0, own]
+            # Rows that are equal to all others of their cluster are at no distance.
+            means = centers.sums[rows, restart, own] / centers.counts[restart, own]
+            noise = self._noise * (np.abs(self.diagonal) + np.abs(means))
+            counts = result.counts[restart]
+            moves = choose_refills(own, distances, noise, self.weights, counts)
+            labels[list(moves), restart] = list(moves.values())
+        return self._moved(centers, labels)
 
     def _moved(self, centers: GramCenters, labels: Array) -> GramCenters:
         """Return the centroids of new partitions, from those of the old ones."""
@@ -316,10 +325,10 @@ class GramEngine:
             return
         step = np.zeros((len(changed), self.k), dtype=self.K.dtype)
         rows = np.arange(len(changed))
-        mass = self.weights[changed].astype(self.K.dtype)
-        step[rows, new] += mass
+        weights = self.weights[changed].astype(self.K.dtype)
+        step[rows, new] += weights
         was = old >= 0
-        step[rows[was], old[was]] -= mass[was]
+        step[rows[was], old[was]] -= weights[was]
         step[:, ~full] = 0.0  # a cluster left empty keeps its centre
 
         everything = len(changed) == len(self.K)

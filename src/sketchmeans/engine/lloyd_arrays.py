@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from sketchmeans.engine.lloyd import Centers, LloydResult, LloydState
+from sketchmeans.engine.lloyd import LloydState
+from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.numerics.linalg import Array
 
 Arrays = dict[str, Array]

@@ -8,12 +8,12 @@ missed least (Lattanzi & Sohler; L21 §3.2, there for seeds, here for means).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 
-from sketchmeans.engine.lloyd import Engine, LloydResult, OnPass, lloyd
+from sketchmeans.engine.init import find_swap
+from sketchmeans.engine.lloyd import OnPass, lloyd
+from sketchmeans.engine.types import Engine, LloydResult, TwoNearest
 from sketchmeans.numerics.linalg import Array
 
 #: Rows that are drawn for a trial, and swaps that are tried side by side.
@@ -25,29 +25,8 @@ _PATIENCE, _CLUSTERS, _GAIN = 4, 4, 1e-4
 _PASSES, _HOPE = 5, 1.01
 
 
-@dataclass(frozen=True)
-class TwoNearest:
-    """Every row's nearest centre, and squared distances to the two nearest."""
-
-    labels: Array
-    first: Array
-    second: Array
-
-
-class SwapEngine(Engine, Protocol):
-    """An engine that can put centres at rows."""
-
-    def two_nearest(self, centers: Any) -> TwoNearest:
-        """Return the two nearest centres of every row, for one restart."""
-        ...
-
-    def replace_centers(self, centers: Any, removed: Array, rows: Array) -> Any:
-        """Return a restart for each row that takes the place of a centre."""
-        ...
-
-
 def improve(
-    engine: SwapEngine,
+    engine: Engine,
     result: LloydResult,
     distances_to: Callable[[Array], Array],
     weights: Array | None,
@@ -61,23 +40,10 @@ def improve(
 ) -> LloydResult:
     """Return a result that a few swaps do not improve.
 
-    Parameters
-    ----------
-    engine : SwapEngine
-    result : LloydResult
-        One restart, at the end of Lloyd's algorithm.
-    distances_to : callable
-        From row numbers to squared distances (n, q) of all rows.
-    weights : ndarray of shape (n,), optional
-    rng : Generator
-    max_iter, tol : int and float
-        Of Lloyd's algorithm.
-    max_passes : int
-        Passes of single restarts after which no trial is begun.
-    on_trial : callable
-        Called after each trial with its number and the best cost; true stops.
-    only_sure : bool, default=False
-        Try only swaps that lower the cost at once, before any pass.
+    `distances_to` goes from row numbers to squared distances (n, q) of all rows.  After
+    `max_passes` of single restarts no trial is begun; `on_trial` gets the number of
+    each and the best cost, and stops the search if it returns true.  With `only_sure`
+    only swaps are tried that lower the cost at once, before any pass.
     """
     k = len(result.counts)
     if k == 1 or result.stopped:
@@ -87,25 +53,23 @@ def improve(
         if failures >= _PATIENCE + k // _CLUSTERS or max_passes <= 0:
             break
         near = engine.two_nearest(result.centers)
-        mass = near.first if weights is None else weights * near.first
-        if not np.count_nonzero(mass) > 1:
+        row_costs = near.first if weights is None else weights * near.first
+        if not np.count_nonzero(row_costs) > 1:
             break
         removed, rows, costs = choose_swaps(near, weights, k, distances_to, rng)
         if only_sure:
-            sure = costs < mass.sum()
+            sure = costs < row_costs.sum()
             removed, rows = removed[sure], rows[sure]
             if not len(rows):
                 on_trial(trial, result.cost)
                 break
         centers = engine.replace_centers(result.centers, removed, rows)
         passes = min(_PASSES, max_iter)
-        found = lloyd(engine, centers, max_iter=passes, tol=tol, weights=weights)
+        found = lloyd(engine, centers, max_iter=passes, tol=tol)
         best = min(found, key=lambda one: one.cost)
         max_passes -= 1 + sum(one.n_iter for one in found)
         if not best.converged and best.cost < _HOPE * result.cost:
-            (best,) = lloyd(
-                engine, best.centers, max_iter=max_iter, tol=tol, weights=weights
-            )
+            (best,) = lloyd(engine, best.centers, max_iter=max_iter, tol=tol)
             max_passes -= best.n_iter
         if best.cost < (1.0 - _GAIN) * result.cost:
             lower = [cost for cost in best.cost_path if cost < result.cost]
@@ -133,20 +97,15 @@ def choose_swaps(
 ) -> tuple[Array, Array, Array]:
     """Return centres and rows of the most promising swaps, and the costs after them.
 
-    Rows are drawn in proportion to what they cost.  A row that loses its centre falls
-    back on the second, or on the new one.
+    Rows are drawn in proportion to what they cost.
     """
     ones = np.ones(len(near.first)) if weights is None else weights
-    mass = ones * near.first
-    edges = np.cumsum(mass)
+    row_costs = ones * near.first
+    edges = np.cumsum(row_costs)
     drawn = np.searchsorted(edges, rng.random(_CANDIDATES) * edges[-1], side="right")
-    rows = np.unique(np.minimum(drawn, np.flatnonzero(mass)[-1]))
+    rows = np.unique(np.minimum(drawn, np.flatnonzero(row_costs)[-1]))
     costs, removed = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
     for i, distances in enumerate(distances_to(rows).T):
-        kept = np.minimum(near.first, distances)
-        loss = ones * (np.minimum(near.second, distances) - kept)
-        losses = np.bincount(near.labels, loss, minlength=k)
-        removed[i] = losses.argmin()
-        costs[i] = ones @ kept + losses[removed[i]]
+        removed[i], costs[i] = find_swap(near, distances, ones, k)
     best = np.argsort(costs, kind="stable")[:_SWAPS]
     return removed[best], rows[best], costs[best]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import checked_table, weighted_rows
 from sketchmeans.data.rows import Rows, check_finite
 from sketchmeans.engine.subsample import far_rows
@@ -161,7 +162,7 @@ def _cover(
 
 def _check_runs_on_clusters(selector: LandmarkSelector, rows: Rows) -> None:
     """Raise where a selector of ours would fetch all rows from a cluster."""
-    if rows.engine is None or type(selector) not in SELECTORS.values():
+    if find_adapter(rows) is None or type(selector) not in SELECTORS.values():
         return
     refines = isinstance(selector, KernelKMeansPlusPlus) and selector.refine
     if refines or type(selector) not in _ON_CLUSTERS:

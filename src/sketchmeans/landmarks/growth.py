@@ -9,10 +9,13 @@ import numpy as np
 
 from sketchmeans.data.rows import Rows
 from sketchmeans.data.sampling import sample_rows
+from sketchmeans.engine.backend import LocalBackend
 from sketchmeans.engine.blocks import BlockEngine
-from sketchmeans.engine.lloyd import Centers, lloyd
-from sketchmeans.engine.seeding import KMeansPlusPlus
-from sketchmeans.engine.spaces import LandmarkSpace
+from sketchmeans.engine.init import KMeansPlusPlus
+from sketchmeans.engine.lloyd import lloyd
+from sketchmeans.engine.space import LandmarkSpace
+from sketchmeans.engine.store import KernelBlocks
+from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import Kernel, compute_gram, is_given
 from sketchmeans.landmarks.base import draw_distinct_rows
 from sketchmeans.numerics.linalg import Array, ridged_inverse
@@ -95,12 +98,12 @@ def choose_n_landmarks(
     for m in ladder:
         _check_memory(rows, size, m, budget)
         space = _rough_space(rows, kernel, numbers[:m], diagonal)
-        engine = BlockEngine(sample, space, _STORE, many_passes=True)
-        larger = _Span(engine, diagonal, n_clusters)
+        blocks = KernelBlocks(sample, space, _STORE, many_passes=True)
+        larger = _Span(blocks, diagonal, n_clusters)
         if smaller is None:
             labels, gain = larger.partition(larger.seed(rng)), np.nan
         else:
-            labels = larger.partition(engine.partition(labels, n_clusters)[1])
+            labels = larger.partition(larger.engine.partition(labels, n_clusters)[1])
             gain = smaller.cost(labels) / max(larger.cost(labels), _TINY) - 1.0
         path.append((m, larger.residual, larger.cost(labels), gain))
         if gain <= GAIN:
@@ -158,13 +161,14 @@ def _rough_space(
 class _Span:
     """The span of some landmarks, and what it shows of a sample."""
 
-    def __init__(self, engine: BlockEngine, diagonal: Array, n_clusters: int) -> None:
-        self.engine = engine
+    def __init__(self, blocks: KernelBlocks, diagonal: Array, n_clusters: int) -> None:
+        self._blocks = blocks
+        self.engine = BlockEngine(LocalBackend(blocks))
         self._diagonal = diagonal
         self._k = n_clusters
         some = np.arange(min(_RESIDUAL_ROWS, len(diagonal)))
-        B = engine.coordinates_of(some)
-        lengths = np.einsum("ij,ji->i", B, engine.space.coefficients(B))
+        B = self.engine.kernel_values(some)
+        lengths = np.einsum("ij,ji->i", B, blocks.space.coefficients(B))
         self._inside = float(np.minimum(lengths, diagonal[some]).mean())
         #: The residual trace, as a mean over the sample.
         self.residual = max(float(diagonal[some].mean()) - self._inside, 0.0)
@@ -172,7 +176,7 @@ class _Span:
     def seed(self, rng: np.random.Generator) -> Centers:
         """Return centres at rows of the sample, by k-means++ in the span."""
         engine, diagonal = self.engine, self._diagonal
-        B = engine.all_coordinates()
+        B = self._blocks.matrix()
 
         def distances_to(indices: Array) -> Array:
             inner = B @ engine.space.coefficients(B[indices])

@@ -10,11 +10,11 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from sketchmeans.data.rows import Block, Rows, block_height
 from sketchmeans.data.sampling import draw, row_weights
-from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.blocks import local_engine
+from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.progressive import Schedule, final, heats
-from sketchmeans.engine.seeding import KMeansPlusPlus
-from sketchmeans.engine.spaces import InputSpace
+from sketchmeans.engine.restarts import Schedule, Search
+from sketchmeans.engine.space import InputSpace
 from sketchmeans.kernels import Kernel, is_given, squared_distances_among
 from sketchmeans.landmarks.base import (
     Landmarks,
@@ -219,7 +219,7 @@ def refine_landmarks(
     """
     rows = distances.rows
     inputs = InputSpace.of(rows, len(landmarks))
-    engine = BlockEngine(rows, inputs)
+    engine = local_engine(rows, inputs)
     assert landmarks.indices is not None
     centers = engine.centers_at(landmarks.indices[None])
     for _ in range(max_iter):
@@ -281,17 +281,11 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
         max_iter = check_integer("max_iter", self.max_iter)
         schedule = Schedule(n_init, max_iter, check_number("tol", self.tol), budget=0)
         space, progress = InputSpace.of(rows, n_landmarks), Progress(self)
-        engine, start = heats(
-            rows,
-            space,
-            squared_distances_among,
-            KMeansPlusPlus(),
-            n_landmarks,
-            schedule,
-            rng,
-            progress,
+        search = Search(schedule, squared_distances_among, progress)
+        engine, start = search.race_restarts(
+            rows, space, KMeansPlusPlus(), n_landmarks, rng
         )
-        best = final(engine, start, schedule, progress)[0]
+        best = search.finish(engine, start)[0]
         progress.finish()
         # Where values repeat, more clusters than values leave some without rows.
         filled = best.counts > 0.0

@@ -169,12 +169,12 @@ class Workers:
         Items of little `work`, counted in multiplications, are grouped, or done in this
         thread: a task of less than a millisecond costs more than it saves.
         """
-        if self._pool is None:
-            yield from map(function, items)
+        few = list(items)
+        if self._pool is None or len(few) == 1:
+            yield from map(function, few)
         elif work >= _TASK_WORK:
-            yield from self._ahead(function, items)
+            yield from self._ahead(function, few)
         else:
-            few = list(items)
             n_tasks = int(len(few) * work // _TASK_WORK)
             if n_tasks < 2:
                 yield from map(function, few)

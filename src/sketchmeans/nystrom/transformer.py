@@ -397,7 +397,7 @@ class FeatureRows:
 
     def _map(self, block: Block) -> Array:
         shape = (block.shape[0], len(self._root))
-        out = self.rows.workers.buffer("coordinates", shape, self.dtype)
+        out = self.rows.workers.buffer("FeatureRows", shape, self.dtype)
         return np.asarray(self._columns(block, out) @ self._root)
 
     def compute(self, dtype: np.dtype[Any]) -> Array:

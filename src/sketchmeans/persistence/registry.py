@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.cluster.table import TableClusterer
-from sketchmeans.engine.seeding import KMeansPlusPlus, LocalSearch, RandomSeeding
+from sketchmeans.engine.init import KMeansPlusPlus, LocalSearch, RandomSeeding
 from sketchmeans.kernels import KERNELS, Pairwise
 from sketchmeans.landmarks import SELECTORS, LandmarkPath
 from sketchmeans.nystrom import Nystrom

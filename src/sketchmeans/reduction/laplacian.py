@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
-from sketchmeans.engine.spaces import origin
+from sketchmeans.engine.space import origin
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.reduction.base import FeatureSelector, Selection, subsample

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sketchmeans.cluster import KernelKMeans
-from sketchmeans.engine.seeding import Seeding
+from sketchmeans.engine.init import Seeding
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.testing.laws import assert_same_law
 from sketchmeans.testing.selectors import make_table

@@ -1,8 +1,8 @@
-"""Where centroids live: coordinates of rows, and centroids from their means.
+"""Where centroids live: kernel values of rows, and centroids from their means.
 
-Lloyd's algorithm needs three things of a space: the coordinates ``b_x`` of a block
+Lloyd's algorithm needs three things of a space: the kernel values ``b_x`` of a block
 of rows, the squared norms ``‖φ(x)‖²``, and the coefficients ``α = M b̄`` of the
-centroid of rows with mean coordinates ``b̄``.  Then
+centroid of rows with mean kernel values ``b̄``.  Then
 
     ‖φ(x) − c‖² = ‖φ(x)‖² − 2 b_xᵀα + b̄ᵀα
 
@@ -20,7 +20,8 @@ from scipy import sparse
 from scipy.linalg import svd
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
-from sketchmeans.engine.lloyd import Centers
+from sketchmeans.engine.gram import landmark_matrix
+from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import Kernel, squared_norms, toarray
 from sketchmeans.numerics.linalg import (
     Array,
@@ -34,11 +35,8 @@ from sketchmeans.numerics.parallel import Workers
 #: right-hand sides at least; the parts follow from the number of these alone.
 _MANY_LANDMARKS, _LEAST_SIDES, _PARTS = 512, 32, 8
 
-#: A rough space has at least so many landmarks in all, and so many a cluster.
-_ROUGH_LANDMARKS, _ROUGH_LANDMARKS_PER_CLUSTER = 200, 10
-
-#: Rows of ``k(Z, Z)`` that are worked on at a time.
-_STRIP = 256
+#: A coarse space has at least so many landmarks in all, and so many per cluster.
+_COARSE_LANDMARKS, _COARSE_LANDMARKS_PER_CLUSTER = 200, 10
 
 #: Rows are shifted when their mean is this many squared spreads from the origin.
 _FAR = 100.0
@@ -48,15 +46,15 @@ class Space(Protocol):
     """What Lloyd's algorithm knows of the space in which it works."""
 
     dtype: np.dtype[Any]
-    n_coordinates: int
+    n_columns: int
     height: int
     constant_norm: float | None
-    #: Whether coordinates are worth storing.
+    #: Whether kernel blocks can be worth keeping.
     storable: bool
-    #: Whether coordinates and coefficients are points of one Euclidean space.
+    #: Whether kernel values and coefficients are points of one Euclidean space.
     is_euclidean: bool
 
-    def coordinates(self, block: Block, out: Array | None = None) -> Array:
+    def kernel_block(self, block: Block, out: Array | None = None) -> Array:
         """Return ``b_x`` for every row of a block."""
         ...
 
@@ -68,30 +66,13 @@ class Space(Protocol):
         """Return ``M b̄`` for each row ``b̄`` of `means`, as columns."""
         ...
 
-    def rough(self, k: int) -> RoughSpace | None:
-        """Return a smaller space in which starts of k centres can be compared."""
-        ...
-
 
 class LandmarkSpace:
     """The span of landmarks in the feature space of a kernel.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    landmarks : ndarray or CSR matrix of shape (m, d)
-        For a precomputed kernel the column numbers, of shape (m, 1).
-    dtype : dtype
-        Float type of the kernel blocks.
-    workers : Workers
-    rank : int, optional
-        Keep at most this many eigen-directions of the landmark matrix.
-    gram : ndarray of shape (m, m), optional
-        ``k(Z, Z)`` in float64, where it is given.
-    diagonal : ndarray of shape (n,), optional
-        ``k(x, x)`` of the training rows, where it is given.
-    inverse : PseudoInverse, optional
-        ``M``, where it is known.
+    For a precomputed kernel landmarks are column numbers (m, 1).  Kernel blocks are in
+    `dtype`; at most `rank` eigen-directions of ``k(Z, Z)`` are kept.  What is known may
+    be given: ``k(Z, Z)`` (`gram`), ``k(x, x)`` of the training rows, and ``M``.
     """
 
     storable = True
@@ -112,12 +93,12 @@ class LandmarkSpace:
         self.kernel = kernel
         self.landmarks = landmarks
         self.dtype = dtype
-        self.n_coordinates = landmarks.shape[0]
-        self.height = block_height(landmarks.shape[1], self.n_coordinates)
+        self.workers = workers
+        self.most_rank = rank
+        self.n_columns = landmarks.shape[0]
+        self.height = block_height(landmarks.shape[1], self.n_columns)
         self.constant_norm = kernel.constant_diagonal
         self._columns = kernel.against(landmarks, dtype, workers)
-        self._workers = workers
-        self._rank = rank
         self._diagonal = diagonal
         if gram is not None:
             self.gram = gram
@@ -127,14 +108,19 @@ class LandmarkSpace:
     @cached_property
     def gram(self) -> Array:
         """``k(Z, Z)``, in float64."""
-        return landmark_matrix(self.kernel, self.landmarks, self._workers)
+        return landmark_matrix(self.kernel, self.landmarks, self.workers)
 
     @cached_property
     def inverse(self) -> PseudoInverse:
         """``M``, the truncated inverse of ``k(Z, Z)``."""
-        return pseudo_inverse(self.gram, dtype=self.dtype, rank=self._rank)
+        return pseudo_inverse(self.gram, dtype=self.dtype, rank=self.most_rank)
 
-    def coordinates(self, block: Block, out: Array | None = None) -> Array:
+    @property
+    def rank(self) -> int:
+        """Eigen-directions of ``k(Z, Z)`` that are kept."""
+        return self.inverse.rank
+
+    def kernel_block(self, block: Block, out: Array | None = None) -> Array:
         return self._columns(block, out)
 
     def row_norms(self, block: Block, numbers: Array) -> Array:
@@ -144,24 +130,17 @@ class LandmarkSpace:
 
     def coefficients(self, means: Array) -> Array:
         sides = np.asarray(means, dtype=np.float64).T
-        if self.n_coordinates < _MANY_LANDMARKS:
+        if self.n_columns < _MANY_LANDMARKS:
             return self.inverse.solve(sides)
         width = max(_LEAST_SIDES, -(-len(means) // _PARTS))
         parts = [sides[:, slice(*span)] for span in block_slices(len(means), width)]
-        return np.concatenate(
-            list(self._workers.map(self.inverse.solve, parts)), axis=1
-        )
-
-    @property
-    def rank(self) -> int:
-        """Eigen-directions of ``k(Z, Z)`` that are kept."""
-        return self.inverse.rank
+        solved = self.workers.map(self.inverse.solve, parts)
+        return np.concatenate(list(solved), axis=1)
 
     def in_float64(self) -> LandmarkSpace:
         """Return the same space with kernel blocks in float64."""
-        return LandmarkSpace(
-            self.kernel, self.landmarks, np.dtype(np.float64), self._workers
-        )
+        wide = np.dtype(np.float64)
+        return LandmarkSpace(self.kernel, self.landmarks, wide, self.workers)
 
     def dual_coefficients(self, coefficients: Array) -> Array:
         """Return α (m × k), such that centre j is ``Σ_i α_ij φ(z_i)``."""
@@ -175,60 +154,50 @@ class LandmarkSpace:
             means = np.empty((len(squared_norms), 0))
         return Centers(dual.T[None], squared_norms[None], means[None])
 
-    def rough(self, k: int) -> RoughSpace | None:
-        least = max(_ROUGH_LANDMARKS, _ROUGH_LANDMARKS_PER_CLUSTER * k, self._rank or 0)
-        step = self.n_coordinates // least
-        return RoughSpace(self, step) if step > 1 else None
 
+def coarse_space(space: Space, k: int) -> LandmarkSpace | None:
+    """Return the span of every few landmarks; None where there are too few to skip any.
 
-class RoughSpace(LandmarkSpace):
-    """The span of every few landmarks: good enough to compare starts, and far cheaper.
-
-    Parameters
-    ----------
-    whole : LandmarkSpace
-    step : int
-        One landmark of so many is kept.
+    It is good enough to compare starts of k centres, and far cheaper.
     """
+    step = _coarse_step(space, k)
+    if step < 2 or not isinstance(space, LandmarkSpace):
+        return None
+    return LandmarkSpace(
+        space.kernel,
+        space.landmarks[::step],
+        space.dtype,
+        space.workers,
+        rank=space.most_rank,
+        gram=np.ascontiguousarray(space.gram[::step, ::step]),
+    )
 
-    def __init__(self, whole: LandmarkSpace, step: int) -> None:
-        super().__init__(
-            whole.kernel,
-            whole.landmarks[::step],
-            whole.dtype,
-            whole._workers,
-            rank=whole._rank,
-            gram=np.ascontiguousarray(whole.gram[::step, ::step]),
-        )
-        self._whole, self._step = whole, step
 
-    def lifted(self, centers: Centers) -> Array:
-        """Return the mean coordinates that centres have in the whole space.
+def lift_means(space: LandmarkSpace, centers: Centers) -> Array:
+    """Return the mean kernel values that centres of the coarse space have in a space.
 
-        They stand for the same points, or the nearest where a `rank` keeps these out.
-        """
-        return centers.coefficients @ self._whole.gram[:: self._step]
+    They stand for the same points, or the nearest where a `rank` keeps these out.
+    """
+    step = _coarse_step(space, centers.squared_norms.shape[1])
+    return centers.coefficients @ space.gram[::step]
+
+
+def _coarse_step(space: Space, k: int) -> int:
+    """Return of how many landmarks a coarse space keeps one."""
+    if not isinstance(space, LandmarkSpace):
+        return 0
+    enough = max(_COARSE_LANDMARKS, _COARSE_LANDMARKS_PER_CLUSTER * k)
+    return space.n_columns // max(enough, space.most_rank or 0)
 
 
 class InputSpace:
     """A Euclidean space of points: plain k-means, linear and cosine kernels.
 
-    ``b_x = φ(x)``, about an origin where the rows lie far from zero, and ``M`` is the
-    identity.
-
-    Parameters
-    ----------
-    n_features : int
-    dtype : dtype
-    k : int
-        Number of clusters.
-    shift : ndarray of shape (d,)
-        The origin.
-    features : callable, optional
-        φ, from blocks to blocks.
+    ``b_x = φ(x)``, about an origin `shift` (d,) where the rows lie far from zero, and
+    ``M`` is the identity; `features` is φ, from blocks to blocks.
     """
 
-    storable = False  # the rows are their own coordinates
+    storable = False  # the rows are their own kernel values
     constant_norm: float | None = None
     is_euclidean = True
 
@@ -241,7 +210,7 @@ class InputSpace:
         features: Callable[[Block], Block | None] | None = None,
     ) -> None:
         self.dtype = dtype
-        self.n_coordinates = n_features
+        self.n_columns = n_features
         self.height = block_height(n_features, k)
         self.shift = shift
         self._features = features
@@ -253,7 +222,7 @@ class InputSpace:
         shift = origin(rows) if shift is None else shift
         return cls(rows.n_features, dtype, k, shift)
 
-    def coordinates(self, block: Block, out: Array | None = None) -> Block:
+    def kernel_block(self, block: Block, out: Array | None = None) -> Block:
         if self._features is not None:
             block = self._features(block)
         if self.shift.any():
@@ -271,13 +240,10 @@ class InputSpace:
         return out
 
     def row_norms(self, block: Block, numbers: Array) -> Array:
-        return squared_norms(self.coordinates(block))
+        return squared_norms(self.kernel_block(block))
 
     def coefficients(self, means: Array) -> Array:
         return np.asarray(means, dtype=np.float64).T
-
-    def rough(self, k: int) -> None:
-        return None
 
     def centers(self, coefficients: Array) -> Array:
         """Return centroids as points of the input space."""
@@ -287,18 +253,10 @@ class InputSpace:
 class FeatureSpace:
     """The span of landmarks under a kernel with explicit features: linear or cosine.
 
-    Coordinates are the features themselves, so that no kernel value is computed, and
+    ``b_x`` are the features themselves, so that no kernel value is computed, and
     ``M`` is the projection onto the span.  Far from zero the span is taken through the
-    mean of the landmarks: centres move with the rows.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    landmarks : ndarray of shape (m, d)
-    dtype : dtype
-        Float type of the coordinates.
-    rank : int, optional
-        Keep at most this many directions of the span.
+    mean of the landmarks: centres move with the rows.  At most `rank` directions of it
+    are kept.
     """
 
     storable = False
@@ -321,18 +279,13 @@ class FeatureSpace:
         spread = float(np.square(features - mean).sum()) / len(features)
         check_no_overflow(np.float64(spread).astype(dtype))
         self._is_far = bool(mean @ mean > _FAR * spread)
-        shift = mean.astype(dtype).astype(np.float64)
-        self._points = InputSpace(
-            features.shape[1],
-            dtype,
-            len(features),
-            shift if self._is_far else np.zeros_like(mean),
-            kernel.features,
-        )
-        self._features = features - self._points.shift
+        shift = mean.astype(dtype).astype(np.float64) * self._is_far
+        m, self.n_columns = features.shape
+        points = InputSpace(self.n_columns, dtype, m, shift, kernel.features)
+        self.height = points.height
+        self.kernel_block, self.row_norms = points.kernel_block, points.row_norms
+        self._features = features - shift
         self._most = rank
-        self.n_coordinates = features.shape[1]
-        self.height = self._points.height
 
     @cached_property
     def _svd(self) -> tuple[Array, Array, Array]:
@@ -348,30 +301,19 @@ class FeatureSpace:
     @property
     def _hull(self) -> Array:
         """Where the span goes through, seen from the origin."""
-        if self._is_far:
-            return self._features.mean(axis=0)
-        return np.zeros(self.n_coordinates)
+        return self._features.mean(axis=0) * self._is_far
 
     @property
     def rank(self) -> int:
         """Dimension of the span."""
-        return min(len(self._svd[1]) + self._is_far, self.n_coordinates)
-
-    def coordinates(self, block: Block, out: Array | None = None) -> Block:
-        return self._points.coordinates(block, out)
-
-    def row_norms(self, block: Block, numbers: Array) -> Array:
-        return self._points.row_norms(block, numbers)
+        return min(len(self._svd[1]) + self._is_far, self.n_columns)
 
     def coefficients(self, means: Array) -> Array:
-        columns = self._points.coefficients(means)
+        columns = np.asarray(means, dtype=np.float64).T
         V = self._svd[2]
-        if len(V) == self.n_coordinates:
+        if len(V) == self.n_columns:
             return columns
         return np.asarray(V.T @ (V @ columns))
-
-    def rough(self, k: int) -> None:
-        return None
 
     def dual_coefficients(self, coefficients: Array) -> Array:
         """Return α (m × k), such that centre j is ``Σ_i α_ij φ(z_i)``."""
@@ -423,32 +365,3 @@ def origin(rows: Rows) -> Array:
             # A float of the rows' own type: the shift itself is then exact.
             return moments.mean.astype(rows.dtype).astype(np.float64)
     return np.zeros(rows.n_features)
-
-
-def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array:
-    """Return ``k(Z, Z)`` in float64, exactly symmetric."""
-    m, d = landmarks.shape
-    columns = kernel.against(landmarks, np.float64, workers)
-    K = np.empty((m, m))
-
-    def fill(span: tuple[int, int]) -> None:
-        columns(landmarks[span[0] : span[1]], K[span[0] : span[1]])
-
-    for _ in workers.map(fill, block_slices(m, min(block_height(d, m), _STRIP))):
-        pass
-    check_no_overflow(K)
-    for start, stop in block_slices(m, _STRIP):  # in strips: m × m may be all that fits
-        strip = K[start:stop, start:] + K[start:, start:stop].T
-        strip *= 0.5
-        K[start:stop, start:] = strip
-        K[start:, start:stop] = strip.T
-    np.fill_diagonal(K, kernel.diagonal(landmarks))
-    return K
-
-
-def given_matrix(rows: Rows, indices: Array | None) -> Array:
-    """Return ``k(Z, Z)`` out of a precomputed kernel matrix, in float64."""
-    numbers = np.asarray(indices)
-    chosen = rows.take(numbers)[:, numbers]
-    K = np.asarray(chosen.toarray() if rows.is_sparse else chosen, dtype=np.float64)
-    return np.asarray(0.5 * (K + K.T))

@@ -1,15 +1,33 @@
-"""What a fit of `NystromKMeans` needs of memory, added up before the work starts."""
+"""What fits need of memory, added up before the work starts."""
 
 from __future__ import annotations
 
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
-from sketchmeans.engine.spaces import SpanSpace
-from sketchmeans.numerics.memory import FIXED_NEED
+from sketchmeans.engine.space import SpanSpace
+from sketchmeans.numerics.memory import FIXED_NEED, format_bytes, memory_budget
+
+
+def plan_memory(
+    need: int, max_memory: float | str | None, message: str, advice: str
+) -> int:
+    """Return the bytes that are left for what need not be kept.
+
+    Raises MemoryError where a fit needs more than `max_memory` allows: `message` says
+    what for, with ``{}`` in the place of the size.
+    """
+    budget = memory_budget(max_memory)
+    if need > budget:
+        raise MemoryError(
+            f"{message.format(format_bytes(need))}; max_memory allows "
+            f"{format_bytes(budget)}. {advice}"
+        )
+    return budget - need
 
 
 def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -> int:
     """Return the bytes at the peak of a fit, without threads and stored values."""
-    m, d = space.n_coordinates, rows.n_features
+    m, d = space.n_columns, rows.n_features
     seeded = sample or len(rows)
     # k(Z, Z), its copy in the solver, the eigenvectors; or all that of the features.
     algebra = 3 * max(m, space.landmarks.shape[0]) * m * 8
@@ -20,7 +38,7 @@ def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -
     # the numbers of the rows to look at again.
     norm = 0 if space.constant_norm is not None else 8
     labels = len(rows) * (16 + 2 * rows.dtype.itemsize + norm)
-    if rows.engine is not None:  # of another process
+    if find_adapter(rows) is not None:  # of another process
         labels = len(rows) * (0 if rows.weights is None else 8)
     labels += seeded * restarts * 12
     seeding = seeded * (2 * restarts + 2) * 8
@@ -37,7 +55,7 @@ def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -
 
 def thread_need(rows: Rows, space: SpanSpace, k: int, restarts: int) -> int:
     """Return the bytes of one thread's blocks."""
-    m = space.n_coordinates
+    m = space.n_columns
     # Rows about their mean, and the features of them that vary among the landmarks.
     width = 3 * m + 2 * rows.n_features + 4 * k * restarts
     # A kernel that is no matrix product makes copies in float64 on its way.

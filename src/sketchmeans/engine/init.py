@@ -1,4 +1,4 @@
-"""Where to start: row numbers of the first centres, for several restarts at once.
+"""Where to start: seedings for several restarts at once, and starts that users give.
 
 Each seeding sees the rows only through ``distances_to(indices)``, the exact squared
 distances (n × q) in feature space from every row to the rows of these numbers, so the
@@ -9,11 +9,16 @@ step is one pass over the rows for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from sketchmeans.data.rows import Block, Rows, block_height, check_finite
+from sketchmeans.engine.types import TwoNearest
+from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import canonical_name, check_integer, is_auto
 
@@ -68,7 +73,7 @@ class KMeansPlusPlus(BaseEstimator):
             candidates = np.stack(
                 [
                     _draw_new(
-                        self._mass(closest[:, r]), weights, rng, tries, chosen[r, :j]
+                        self._chances(closest[:, r]), weights, rng, tries, chosen[r, :j]
                     )
                     for r, rng in enumerate(rngs)
                 ]
@@ -84,7 +89,7 @@ class KMeansPlusPlus(BaseEstimator):
             closest = nearer[:, restarts, best]
         return chosen
 
-    def _mass(self, closest: Array) -> Array:
+    def _chances(self, closest: Array) -> Array:
         """Return what a row's chance is proportional to, next to its weight."""
         return closest
 
@@ -95,7 +100,7 @@ class RandomSeeding(KMeansPlusPlus):
     def __init__(self) -> None:
         super().__init__(n_candidates=1)
 
-    def _mass(self, closest: Array) -> Array:
+    def _chances(self, closest: Array) -> Array:
         return (closest > 0.0).astype(np.float64)
 
 
@@ -128,7 +133,7 @@ class LocalSearch(BaseEstimator):
         chosen = KMeansPlusPlus().seed(distances_to, weights, k, rngs)
         if k == 1:
             return chosen
-        states = [_TwoNearest(distances_to(centres)) for centres in chosen]
+        states = [_SwapState(distances_to(centres)) for centres in chosen]
         steps = 2 * k if is_auto(self.n_steps) else int(self.n_steps)
         for _ in range(steps):
             candidates = np.array(
@@ -146,7 +151,22 @@ class LocalSearch(BaseEstimator):
         return chosen
 
 
-class _TwoNearest:
+def find_swap(
+    near: TwoNearest, distances: Array, weights: Array, k: int
+) -> tuple[int, float]:
+    """Return the centre to replace by a row, and the cost afterwards.
+
+    `distances` are those of all rows to that row.  A row that loses its centre falls
+    back on the second, or on the new one.
+    """
+    kept = np.minimum(near.first, distances)
+    loss = weights * (np.minimum(near.second, distances) - kept)
+    losses = np.bincount(near.labels, loss, minlength=k)
+    removed = int(losses.argmin())
+    return removed, float(weights @ kept) + float(losses[removed])
+
+
+class _SwapState:
     """Distances to the k centres, with the nearest and second nearest of each row."""
 
     def __init__(self, distances: Array) -> None:
@@ -166,13 +186,10 @@ class _TwoNearest:
 
     def best_swap(self, candidate: Array, weights: Array) -> int | None:
         """Return the centre to replace by the candidate, or None if none gains."""
-        kept = np.minimum(self.first, candidate)
-        # A row that loses its centre falls back on its second or on the candidate.
-        loss = weights * (np.minimum(self.second, candidate) - kept)
-        losses = np.bincount(self.nearest, loss, minlength=self.distances.shape[1])
-        removed = int(losses.argmin())
-        cost = float(weights @ self.first)
-        return removed if float(weights @ kept) + losses[removed] < cost else None
+        k = self.distances.shape[1]
+        near = TwoNearest(self.nearest, self.first, self.second)
+        removed, cost = find_swap(near, candidate, weights, k)
+        return removed if cost < float(weights @ self.first) else None
 
     def swap(self, removed: int, candidate: Array) -> None:
         """Replace a centre by the candidate with these distances."""
@@ -186,26 +203,26 @@ class _TwoNearest:
         self._find_second(rows)
 
 
-def _draw(mass: Array, rng: np.random.Generator, size: int) -> Array:
-    """Return row numbers drawn with probability proportional to `mass`."""
-    edges = np.cumsum(mass, dtype=np.float64)
+def _draw(chances: Array, rng: np.random.Generator, size: int) -> Array:
+    """Return row numbers drawn with probability proportional to `chances`."""
+    edges = np.cumsum(chances, dtype=np.float64)
     drawn = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
-    return np.minimum(drawn, np.flatnonzero(mass)[-1])
+    return np.minimum(drawn, np.flatnonzero(chances)[-1])
 
 
 def _draw_new(
-    mass: Array, weights: Array, rng: np.random.Generator, size: int, taken: Array
+    chances: Array, weights: Array, rng: np.random.Generator, size: int, taken: Array
 ) -> Array:
-    """Return row numbers drawn with probability proportional to weight times `mass`.
+    """Return row numbers drawn with probability proportional to weight times `chances`.
 
-    Where no mass is left, every distinct row is a centre already: what is drawn next
+    Where no chance is left, every distinct row is a centre already: what is drawn next
     cannot lower the cost, and any row that is not `taken` will do.
     """
-    mass = weights * mass
-    if not mass.any():
-        mass = weights.copy()
-        mass[taken] = 0.0
-    return _draw(mass if mass.any() else weights, rng, size)
+    chances = weights * chances
+    if not chances.any():
+        chances = weights.copy()
+        chances[taken] = 0.0
+    return _draw(chances if chances.any() else weights, rng, size)
 
 
 SEEDINGS: dict[str, Callable[[], Seeding]] = {
@@ -232,3 +249,110 @@ def as_seeding(init: Any, others: str = "") -> Seeding:
         f"init={init!r} should be one of {sorted(SEEDINGS)}, or a seeding object"
         f"{others}."
     )
+
+
+# --- given starts ---------------------------------------------------------------------
+
+_GIVEN_STARTS = (
+    ", or an array: points (k, d), row numbers (k,) or an initial partition (n,)"
+)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Exactly one of three: k points, k row numbers or n labels."""
+
+    points: Block | None = None
+    indices: Array | None = None
+    labels: Array | None = None
+
+    def partition(self, rows: Rows, kernel: Kernel, k: int) -> Array:
+        """Return the partition that is given, or that of the rows nearest to points.
+
+        Points lie outside the span of the rows: they serve to form the first partition.
+        """
+        if self.labels is None:
+            return nearest_points(rows, kernel, self.check_points(rows, kernel))
+        counts = np.bincount(self.labels, rows.weights, minlength=k)
+        if not counts.all():
+            raise ValueError(
+                f"init gives cluster {int(np.flatnonzero(counts == 0.0)[0])} only rows "
+                "with sample_weight 0; every cluster should have a row."
+            )
+        return self.labels
+
+    def check_points(self, rows: Rows, kernel: Kernel) -> Block:
+        """Return the points, if they fit the rows."""
+        if isinstance(kernel, Precomputed):
+            raise ValueError(
+                "init should be row numbers or a partition with kernel='precomputed': "
+                "there is no input space for points."
+            )
+        points = self.points
+        assert points is not None
+        if points.shape[1] != rows.n_features:
+            raise ValueError(
+                f"init.shape={points.shape} should have {rows.n_features} columns, "
+                "as X has."
+            )
+        check_finite(points, name="init")
+        return points
+
+
+def read_start(init: Any, n_samples: int, n_clusters: int) -> Start | Seeding:
+    """Return what `init` stands for: a seeding, or a given start.
+
+    A one-dimensional array of k integers is row numbers, one of n integers is a
+    partition; row numbers if k = n.
+    """
+    if isinstance(init, str) or hasattr(init, "seed"):
+        return as_seeding(init, _GIVEN_STARTS)
+    if not sparse.issparse(init):
+        init = np.asarray(init, order="C")
+    if init.ndim == 2 and init.shape[0] == n_clusters and init.dtype.kind in "fiub":
+        return Start(points=sparse.csr_array(init) if sparse.issparse(init) else init)
+    if init.ndim == 1 and init.dtype.kind in "iu":
+        if len(init) == n_clusters:
+            return Start(indices=_checked_indices(init, n_samples))
+        if len(init) == n_samples:
+            return Start(labels=_checked_partition(init, n_clusters))
+    if init.ndim == 0:
+        as_seeding(
+            init.item(), _GIVEN_STARTS
+        )  # not an array: say which words there are
+    raise ValueError(
+        f"init of shape {init.shape} and type {init.dtype} should be points of shape "
+        f"({n_clusters}, n_features), {n_clusters} row numbers, or a partition of "
+        f"{n_samples} integers."
+    )
+
+
+def _checked_indices(indices: Array, n_samples: int) -> Array:
+    if indices.min() < 0 or indices.max() >= n_samples:
+        raise ValueError(
+            f"init holds row numbers from {indices.min()} to {indices.max()}; they "
+            f"should lie in 0..{n_samples - 1}."
+        )
+    return indices.astype(np.intp)
+
+
+def _checked_partition(labels: Array, n_clusters: int) -> Array:
+    found = np.unique(labels)
+    if not np.array_equal(found, np.arange(n_clusters)):
+        raise ValueError(
+            f"init is a partition with the labels {found[:10].tolist()}; it should "
+            f"use every label in 0..{n_clusters - 1}."
+        )
+    return labels.astype(np.int32)
+
+
+def nearest_points(rows: Rows, kernel: Kernel, points: Block) -> Array:
+    """Return the number of the point nearest to each row, in feature space."""
+    columns = kernel.against(points, rows.dtype, rows.workers)
+    norms = kernel.diagonal(points)
+
+    def nearest(block: Block) -> Array:
+        return (norms - 2.0 * columns(block)).argmin(axis=1).astype(np.int32)
+
+    height = block_height(rows.n_features, len(norms))
+    return np.concatenate(list(rows.map(nearest, height)))

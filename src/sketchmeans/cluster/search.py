@@ -1,0 +1,126 @@
+"""The search for clusters of a Nyström fit: space, plan, start, Lloyd, audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sketchmeans.cluster.memory import fit_need, plan_memory, thread_need
+from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.rows import Rows
+from sketchmeans.engine.audit import audit_result
+from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
+from sketchmeans.engine.gram import given_matrix
+from sketchmeans.engine.init import Seeding, Start
+from sketchmeans.engine.progress import Progress
+from sketchmeans.engine.restarts import Schedule, Search, sizes_for
+from sketchmeans.engine.space import SpanSpace, landmark_space
+from sketchmeans.engine.types import Centers, LloydResult
+from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.landmarks import Landmarks
+from sketchmeans.numerics.memory import format_bytes, memory_budget
+from sketchmeans.numerics.parameters import is_auto
+from sketchmeans.reduction import ReducedRows
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of a search, and whether its cost is more than rounding."""
+
+    space: SpanSpace
+    engine: BlockEngine
+    result: LloydResult
+    is_sound: bool
+
+
+def search_clusters(
+    model: Any,
+    kernel: Kernel,
+    start: Start | Seeding,
+    saved: Any,
+    rng: np.random.Generator,
+    progress: Progress,
+    rows: Rows,
+    landmarks: Landmarks,
+) -> Found:
+    """Return the clusters of rows with centres in the span of landmarks."""
+    k = model.n_clusters
+    given, is_remote = is_given(kernel), find_adapter(rows) is not None
+    space = landmark_space(
+        kernel,
+        landmarks.points,
+        rows.dtype,
+        rows.workers,
+        rank=model.rank,
+        gram=given_matrix(rows, landmarks.indices) if given else None,
+        diagonal=kernel.row_diagonal(rows) if given else None,
+    )
+    schedule = plan_schedule(model, rows, space, start, saved)
+    search = Search(schedule, kernel.distances_among, progress)
+    if isinstance(start, Start):
+        engine = new_engine(rows, space, schedule.budget)
+        centers = _given_centers(engine, start, kernel, k)
+    else:
+        engine, centers = search.race_restarts(rows, space, start, k, rng)
+    results = search.finish(engine, centers)
+    if len(results) > 1 and schedule.swaps:
+        # There are no subsamples, as rows are few: those of a cluster are fetched.
+        local = engine
+        if is_remote:
+            here = rows.subset(np.arange(len(rows)), rows.weights)
+            local = local_engine(here, space)
+        best, *_ = search.improve_by_swaps(local, results, rng, "all ")
+        if is_remote and best is not results[0]:
+            best, *_ = search.finish(engine, best.centers)
+        results = [best]
+    result, is_sound = results[0], True
+    if not (given or is_remote) and kernel.positive_definite:
+        result = search.rescue_far_rows(engine, result, rng)
+        result, is_sound = audit_result(engine, result)
+    return Found(space, engine, result, is_sound)
+
+
+def plan_schedule(
+    model: Any, rows: Rows, space: SpanSpace, start: Start | Seeding, saved: Any
+) -> Schedule:
+    """Return how to iterate, after a check that the work fits in memory."""
+    k, is_seeded = model.n_clusters, not isinstance(start, Start)
+    progressive = model.algorithm == "progressive" and not is_given(space.kernel)
+    sizes = sizes_for(rows, space, k) if progressive and is_seeded else []
+    restarts = model._restarts(start)
+    need = fit_need(rows, space, k, restarts, sizes[-1] if sizes else 0)
+    thread = thread_need(rows, space, k, restarts)
+    # Threads cost memory but change no bit: rather fewer of them than an error.
+    fitting = (memory_budget(model.max_memory) - need) // thread
+    rows.workers.limit(max(1, min(rows.workers.n_jobs, fitting)))
+    reading = f" ({format_bytes(rows.memory)} to read X)" if rows.memory else ""
+    spare = plan_memory(
+        need + thread * rows.workers.n_jobs,
+        model.max_memory,
+        f"{space.landmarks.shape[0]:,} landmarks on {len(rows):,} rows of "
+        f"{rows.n_features:,} features need {{}}{reading}",
+        "Lower n_landmarks or raise max_memory.",
+    )
+    return Schedule(
+        restarts,
+        model.max_iter,
+        model.tol,
+        spare,
+        progressive,
+        swaps=is_auto(model.n_init) and is_seeded,
+        saved=saved,
+    )
+
+
+def _given_centers(
+    engine: BlockEngine, start: Start, kernel: Kernel, n_clusters: int
+) -> Centers:
+    """Return the centres of a start that the user gave."""
+    if start.indices is not None:
+        return engine.centers_at(start.indices[None])
+    rows = engine.rows
+    if isinstance(rows, ReducedRows) and start.points is not None:
+        start = Start(points=rows.points(start.check_points(rows.source, kernel)))
+    return engine.centers_of(start.partition(rows, kernel, n_clusters), n_clusters)

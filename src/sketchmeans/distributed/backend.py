@@ -1,0 +1,181 @@
+"""Passes on a Dask cluster: those of the local engine, run where the rows are."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.delayed import Delayed
+
+from sketchmeans.distributed import tasks
+from sketchmeans.distributed.rows import DaskRows
+from sketchmeans.distributed.scheduler import (
+    compute,
+    free_memory,
+    literal,
+    persist,
+    task,
+    tree_reduce,
+)
+from sketchmeans.distributed.table import Partition
+from sketchmeans.distributed.tasks import Call, PartitionInfo, SpaceInfo
+from sketchmeans.engine.bounds import RowState
+from sketchmeans.engine.passes import Reduction
+from sketchmeans.engine.space import SpanSpace
+from sketchmeans.engine.store import is_worth_keeping
+from sketchmeans.numerics.linalg import Array
+
+#: What a pass has left with each partition.
+States = list[Delayed]
+
+
+class PartLabels:
+    """The labels of all rows for some restarts, which stay with the partitions."""
+
+    def __init__(
+        self, states: States, partitions: list[Partition], columns: list[int]
+    ) -> None:
+        self.states = states
+        self.columns = columns
+        self._partitions = partitions
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return some of the restarts, or the labels of a few rows of the only one."""
+        if isinstance(key, tuple):
+            chosen = np.atleast_1d(np.asarray(self.columns)[key[1]]).tolist()
+            return PartLabels(self.states, self._partitions, chosen)
+        numbers = np.asarray(key)
+        labels = np.empty(len(numbers), dtype=np.int32)
+        places, calls = [], []
+        for state, part in zip(self.states, self._partitions, strict=True):
+            own = (numbers >= part.start) & (numbers < part.start + part.length)
+            if own.any():
+                places.append(own)
+                inside = literal(numbers[own] - part.start)
+                calls.append(task(tasks.labels_of, state, self.columns[0], inside))
+        for own, found in zip(places, compute(calls), strict=True):
+            labels[own] = found
+        return labels
+
+    def to_dask(self) -> Any:
+        """Return the labels of the only restart as a Dask array."""
+        return da.concatenate(
+            [
+                da.from_delayed(
+                    task(tasks.labels_of, state, self.columns[0]),
+                    (part.length,),
+                    np.int32,
+                )
+                for state, part in zip(self.states, self._partitions, strict=True)
+            ]
+        )
+
+
+class DaskBackend:
+    """Runs reductions on the workers; summaries are combined along a tree.
+
+    Kernel blocks may be kept in `budget` bytes if there is no cluster but this process;
+    on a cluster the workers' limits decide.
+    """
+
+    def __init__(self, rows: DaskRows, space: SpanSpace, budget: int = 0) -> None:
+        self.rows = rows
+        self.space = space
+        self._budget = budget
+        self._space_info = literal(
+            SpaceInfo(space.kernel, space.landmarks, space.dtype)
+        )
+
+    def prefetch(self, beside: int = 0) -> AbstractContextManager[None]:
+        return nullcontext()  # the workers keep what they compute in the first pass
+
+    @cached_property
+    def _sources(self) -> list[Delayed]:
+        """What passes read: the rows, or their kernel blocks where these are kept."""
+        rows, space = self.rows, self.space
+        parts = [part.rows for part in rows.X.partitions]
+        (self._space_info,) = persist([self._space_info])
+        size = len(rows) * space.n_columns * space.dtype.itemsize
+        free, is_elsewhere = free_memory(self._budget)
+        if is_elsewhere:
+            free -= rows.kept_bytes
+        if not is_worth_keeping(rows, space) or size > free:
+            return parts
+        return persist(
+            [
+                task(tasks.keep_blocks, part, self._space_info, info)
+                for part, info in zip(parts, rows.infos(space.height), strict=True)
+            ]
+        )
+
+    def run(self, reduction: Reduction, *values: States | PartLabels) -> Any:
+        if not self.rows.X.partitions:
+            raise ValueError("X has 0 samples; at least one is needed for a pass.")
+        sources: list[Any] = {
+            "blocks": self._sources,
+            "rows": [part.rows for part in self.rows.X.partitions],
+            "nothing": [None] * len(self._sources),
+        }[reduction.reads]
+        columns = tuple(getattr(value, "columns", None) for value in values)
+        states = [
+            value.states if isinstance(value, PartLabels) else value for value in values
+        ]
+        call = literal(Call(_without_means(reduction), columns))
+        found = [
+            task(tasks.run_chunk, part, weights, self._space_info, info, call, [*own])
+            for part, weights, info, *own in zip(
+                sources,
+                self.rows.weight_parts,
+                self.rows.infos(self.space.height),
+                *states,
+                strict=True,
+            )
+        ]
+        summary, kept = tree_reduce(
+            [task(tasks.summary_of, part) for part in found],
+            lambda parts: task(tasks.combine, call, parts),
+            found,
+        )
+        return kept, reduction.finalize(summary)
+
+    def labels(self, states: States, n_restarts: int) -> PartLabels:
+        return PartLabels(states, self.rows.X.partitions, list(range(n_restarts)))
+
+    def place(self, labels: Array) -> PartLabels:
+        parts = self.rows.X.partitions
+        given = [labels[part.start : part.start + part.length] for part in parts]
+        states = persist([literal((RowState(own), None)) for own in given])
+        return self.labels(states, labels.shape[1])
+
+    def map_rows(self, reduction: Reduction, width: tuple[int, ...], dtype: Any) -> Any:
+        """Return a lazy array; nothing is computed, not even the number of rows."""
+        table = self.rows.X
+        call = literal(Call(_without_means(reduction)))
+        lengths: list[Any] = table.known_lengths or [np.nan] * len(table.parts)
+        starts = np.cumsum([0.0, *lengths])
+        arrays = []
+        for number, part in enumerate(table.delayed()):
+            is_known = table.known_lengths is not None
+            info = PartitionInfo(
+                int(starts[number]) if is_known else 0,
+                0,
+                table.dtype,
+                table.declared(number, lengths[number] if is_known else None),
+                name="Input X" if is_known else f"Partition {number} of X",
+            )
+            found = task(tasks.map_chunk, part, self._space_info, literal(info), call)
+            arrays.append(da.from_delayed(found, (lengths[number], *width), dtype))
+        return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _without_means(reduction: Any) -> Reduction:
+    """Return a pass with what workers need of its centres."""
+    centers = getattr(reduction, "centers", None)
+    if centers is None:
+        return reduction
+    none = np.empty((*centers.squared_norms.shape, 0))
+    return replace(reduction, centers=replace(centers, means=none))

@@ -1,0 +1,92 @@
+"""Tasks of a fit, and the scheduler that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import dask
+from dask import local, threaded
+from dask.base import get_scheduler
+from dask.delayed import Delayed, delayed
+
+from sketchmeans.numerics.memory import DEFAULT_SHARE
+
+#: Results that one task combines.
+_FAN_IN = 8
+
+
+def literal(value: Any) -> Delayed:
+    """Return a value that is sent to each worker once, and never looked into."""
+    return delayed(value, pure=False, traverse=False)
+
+
+def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
+    """Return the call of a function, to be run by a worker.
+
+    Arguments are tasks, lists of tasks, plain numbers and None; all else is a
+    `literal`.
+    """
+    return delayed(function, pure=False, traverse=False)(*arguments)
+
+
+def persist(tasks: Sequence[Delayed]) -> list[Delayed]:
+    """Start tasks whose results stay where they are."""
+    with _quiet():
+        return list(dask.persist(*tasks))
+
+
+def compute(tasks: Sequence[Delayed]) -> list[Any]:
+    """Return the results of tasks."""
+    with _quiet():
+        return list(dask.compute(*tasks))
+
+
+def tree_reduce(
+    parts: Sequence[Delayed],
+    combine: Callable[[list[Delayed]], Delayed],
+    beside: Sequence[Delayed] = (),
+) -> tuple[Any, list[Delayed]]:
+    """Return the parts combined along a tree, and other tasks as `persist` does."""
+    while len(parts) > 1:
+        parts = [
+            combine(list(parts[start : start + _FAN_IN]))
+            for start in range(0, len(parts), _FAN_IN)
+        ]
+    *others, root = persist([*beside, *parts])
+    return compute([root])[0], others
+
+
+def free_memory(budget: int) -> tuple[int, bool]:
+    """Return the bytes of results that may be kept, and whether elsewhere.
+
+    On a cluster a share of what the workers' limits leave, in the process itself the
+    budget of the fit; none where each task is sent to a process and back.
+    """
+    run, client = _scheduler()
+    if client is not None:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [(w["memory_limit"], w["metrics"]["memory"]) for w in workers]
+        # A limit of zero is none: nothing is known.
+        free = sum(max(limit - used, 0) for limit, used in limits if limit)
+        return int(DEFAULT_SHARE * free), True
+    return (budget if run in (threaded.get, local.get_sync) else 0), False
+
+
+def _scheduler() -> tuple[Callable[..., Any], Any]:
+    """Return the function that runs graphs, and the client of a cluster, if any."""
+    run = get_scheduler() or threaded.get
+    client = getattr(run, "__self__", None)
+    return run, client if hasattr(client, "scheduler_info") else None
+
+
+def _quiet() -> AbstractContextManager[Any]:
+    """Return a context in which landmarks of some megabytes are no large graph.
+
+    Only for a cluster: if distributed were imported in here, as Dask does when it looks
+    for a scheduler, its settings would be lost at the end.
+    """
+    if _scheduler()[1] is None:
+        return nullcontext()
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"})

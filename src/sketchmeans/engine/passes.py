@@ -1,0 +1,242 @@
+"""Passes over rows, each defined once for threads, files and clusters.
+
+A `Reduction` says what a pass computes: `chunk` works through the rows of one place and
+returns what stays with them and a small summary, `combine` merges summaries, and
+`finalize` turns the last one into the result.  A `Backend` runs it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sketchmeans.data.rows import by_block
+from sketchmeans.engine.assign import (
+    Assignment,
+    ClusterSums,
+    assign_block,
+    sum_clusters,
+    sum_moves,
+)
+from sketchmeans.engine.bounds import CenterShifts, Reassign, RowState
+from sketchmeans.engine.store import KernelBlocks, Span
+from sketchmeans.engine.types import Centers, have_changed
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.sums import TreeSum
+
+
+class Reduction(ABC):
+    """A pass over all rows: what it computes, wherever they are."""
+
+    #: What is read: kernel "blocks", single "rows", for which kept blocks are not
+    #: enough, or "nothing" but what earlier passes left.
+    reads = "blocks"
+
+    @abstractmethod
+    def chunk(self, blocks: KernelBlocks, *values: Any) -> tuple[Any, Any]:
+        """Return what stays with the rows of one place, and a summary of them.
+
+        `values` are what earlier passes left there.
+        """
+
+    def combine(self, summaries: list[Any]) -> Any:
+        """Return the summary of several places; it may be combined again."""
+        raise NotImplementedError(f"{type(self).__name__} has no summary.")
+
+    def finalize(self, summary: Any) -> Any:
+        """Return the result of the pass from the summary of all places."""
+        return summary
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over blocks, added up along the tree of their numbers."""
+
+    #: Of the sums over clusters and of the costs, flattened.
+    terms: TreeSum
+    #: Of the weights of the clusters.
+    counts: TreeSum
+    #: Whether the label of a row that counts has changed, for each restart.
+    changed: Array
+
+
+@dataclass(frozen=True)
+class PassSums:
+    """The sums of a pass over all rows: see `PassResult`; costs are sums, too."""
+
+    sums: Array
+    counts: Array
+    costs: Array
+    changed: Array
+
+
+class ClusterPass(Reduction):
+    """A pass that adds up kernel values over clusters."""
+
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Return the numbers of restarts, clusters and columns."""
+
+    def combine(self, summaries: list[Sums]) -> Sums:
+        return Sums(
+            merge_sums([part.terms for part in summaries]),
+            merge_sums([part.counts for part in summaries]),
+            np.any([part.changed for part in summaries], axis=0),
+        )
+
+    def finalize(self, summary: Sums) -> PassSums:
+        shape = self.shape()
+        sums, costs = np.split(summary.terms.total(), [int(np.prod(shape))])
+        counts = summary.counts.total().reshape(shape[:2])
+        return PassSums(sums.reshape(shape), counts, costs, summary.changed)
+
+
+def merge_sums(parts: list[TreeSum]) -> TreeSum:
+    """Return sums over several places."""
+    total = TreeSum()
+    for part in parts:
+        total.merge(part)
+    return total
+
+
+def _flatten(sums: Array, costs: Array | float) -> Array:
+    return np.append(sums, costs).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True)
+class FullPass(ClusterPass):
+    """Assigns every row to its nearest centre; takes the labels before, if any."""
+
+    centers: Centers
+
+    def shape(self) -> tuple[int, ...]:
+        return self.centers.coefficients.shape
+
+    def chunk(
+        self, blocks: KernelBlocks, before: Array | None = None
+    ) -> tuple[RowState, Sums]:
+        matrix = blocks.center_matrix(self.centers)
+        n_rows, n_restarts = len(blocks.rows), len(self.centers)
+
+        def assign(span: Span) -> tuple[Assignment, ClusterSums, Array]:
+            b, norms = blocks.values(span), blocks.norms(span)
+            return assign_block(b, norms, blocks.weights(span), matrix)
+
+        labels = np.empty((n_rows, n_restarts), dtype=np.int32)
+        nearest = np.empty((2, n_rows if n_restarts == 1 else 0), blocks.space.dtype)
+        terms, counts = TreeSum(), TreeSum()
+        for number, span, found in blocks.map(assign):
+            rows, (assigned, clusters, costs) = slice(*span), found
+            labels[rows] = assigned.labels
+            terms.add(number, _flatten(clusters.sums, costs))
+            counts.add(number, clusters.counts)
+            if n_restarts == 1:
+                nearest[0, rows] = assigned.distances[:, 0]
+                nearest[1, rows] = assigned.second
+        np.sqrt(np.maximum(nearest, 0.0, out=nearest), out=nearest)
+        changed = have_changed(before, labels, blocks.rows.weights)
+        return RowState(labels, *nearest), Sums(terms, counts, changed)
+
+
+@dataclass(frozen=True)
+class LoosenBounds(Reduction):
+    """Loosens bounds for centres that moved; the result is how many rows may change."""
+
+    shifts: CenterShifts
+    reads = "nothing"
+
+    def chunk(self, blocks: Any, state: RowState) -> tuple[RowState, int]:
+        found = state.loosen(self.shifts)
+        return found, len(found.active)
+
+    def combine(self, summaries: list[int]) -> int:
+        return sum(summaries)
+
+
+@dataclass(frozen=True)
+class PartialPass(ClusterPass):
+    """Assigns the active rows alone; sums are changes, and costs what is gained."""
+
+    centers: Centers
+    how: Reassign
+
+    def shape(self) -> tuple[int, ...]:
+        return self.centers.coefficients.shape
+
+    @property
+    def reads(self) -> str:  # type: ignore[override]
+        return "rows" if self.how is Reassign.SINGLE else "blocks"
+
+    def chunk(self, blocks: KernelBlocks, state: RowState) -> tuple[RowState, Sums]:
+        matrix = blocks.center_matrix(self.centers)
+        rows, active, k = blocks.rows, state.active, matrix.k
+        single = self.how is Reassign.SINGLE
+
+        def reassign(group: tuple[int, Span]) -> tuple[Assignment, Array | None]:
+            number, part = group
+            indices = active[slice(*part)]
+            b, norms = blocks.take(indices) if single else blocks.pick(number, indices)
+            found = matrix.assign(b, norms)
+            new, old = found.labels[:, 0], state.labels[indices, 0]
+            moved = np.flatnonzero(new != old)
+            if not len(moved):
+                return found, None
+            weights = _weights_of(rows.weights, indices[moved])
+            new, old, b = new[moved], old[moved], b[moved]
+            gain = weights @ matrix.gains(b, old, new)
+            return found, _flatten(sum_moves(b, weights, new, old, k), gain)
+
+        labels = state.labels.copy()
+        upper, lower = state.upper.copy(), state.lower.copy()
+        groups = by_block(active, blocks.space.height)
+        results = blocks.workers.map(reassign, groups)
+        terms, counts = TreeSum(), TreeSum()
+        changes = {0: np.zeros(k * matrix.n_columns + 1)}  # blocks left out are zero
+        for (number, part), (found, change) in zip(groups, results, strict=True):
+            indices = active[slice(*part)]
+            labels[indices] = found.labels
+            upper[indices] = np.sqrt(found.distances[:, 0])
+            lower[indices] = np.sqrt(np.maximum(found.second, 0.0))
+            if change is not None:
+                changes[number] = change
+        for number, change in changes.items():
+            terms.add(blocks.first + number, change)
+        for number, span in enumerate(blocks.spans, blocks.first):
+            own = labels[slice(*span), 0]
+            counts.add(number, np.bincount(own, blocks.weights(span), k) * 1.0)
+        changed = have_changed(state.labels, labels, rows.weights)
+        return RowState(labels, upper, lower), Sums(terms, counts, changed)
+
+
+@dataclass(frozen=True)
+class PartitionSums(ClusterPass):
+    """Sums of given clusters, for labels (n, R); the cost is ``Σ ‖φ(x)‖²``."""
+
+    n_restarts: int
+    k: int
+    n_columns: int
+
+    def shape(self) -> tuple[int, ...]:
+        return self.n_restarts, self.k, self.n_columns
+
+    def chunk(self, blocks: KernelBlocks, labels: Array) -> tuple[None, Sums]:
+
+        def add(span: Span) -> tuple[ClusterSums, float]:
+            own, weights = labels[slice(*span)], blocks.weights(span)
+            norms = np.broadcast_to(blocks.norms(span), len(own))
+            total = norms.sum() if weights is None else weights @ norms
+            dtype = blocks.space.dtype
+            return sum_clusters(blocks.values(span), own, weights, self.k, dtype), total
+
+        terms, counts = TreeSum(), TreeSum()
+        for number, _, (clusters, norms) in blocks.map(add):
+            terms.add(number, _flatten(clusters.sums, norms))
+            counts.add(number, clusters.counts)
+        return None, Sums(terms, counts, np.ones(self.n_restarts, dtype=bool))
+
+
+def _weights_of(weights: Array | None, rows: Array) -> Array:
+    return np.ones(len(rows)) if weights is None else weights[rows]

@@ -1,0 +1,275 @@
+"""Kernel k-means on blocks: restarts raced on nested subsamples, then full passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from sketchmeans.data.rows import Rows
+from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
+from sketchmeans.engine.init import Distances, Seeding
+from sketchmeans.engine.lloyd import SavedStages, lloyd
+from sketchmeans.engine.progress import Progress
+from sketchmeans.engine.space import (
+    LandmarkSpace,
+    Space,
+    coarse_space,
+    lift_means,
+)
+from sketchmeans.engine.store import cheap_to_repeat
+from sketchmeans.engine.subsample import nested_subsample
+from sketchmeans.engine.swaps import improve, most_trials
+from sketchmeans.engine.types import Centers, LloydResult, side_by_side
+from sketchmeans.numerics.linalg import Array
+
+#: Passes after which the first half of the restarts is dropped.
+_FIRST_PASSES = 5
+#: Restarts of which none is dropped before the last subsample.
+_FINALISTS = 4
+#: Size of the first subsample, and enough rows a cluster.
+_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
+#: The last subsample has at most this share of all rows, and at most so many ...
+_LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 256
+#: ... or this share of very many, where full passes are long, in so many bytes.
+_LARGE_SHARE, _LARGE_BYTES = 1 / 32, 2**28
+#: Where full passes are cheap, a smaller share of more than a few will do.
+_CHEAP_SHARE, _FEW_ROWS = 0.125, 4096
+#: Rows that cost so many times the mean of their cluster are left behind by centres, if
+#: together they have this share of the cost; passes to bring centres to them.
+_NEGLECTED, _NEGLECTED_SHARE, _RESCUE_PASSES = 16.0, 0.01, 60
+#: Products of numbers in swaps that take no time to speak of.
+SWAP_WORK = 1e9
+
+
+def subsample_sizes(
+    n_rows: int, n_clusters: int, row_bytes: int = 1, *, cheap: bool = False
+) -> list[int]:
+    """Return the sizes of the nested subsamples, each twice the one before.
+
+    They depend on n, k, the bytes of a row and whether full passes are `cheap`.  Empty
+    where n is too small for a detour to pay.
+
+    Examples
+    --------
+    >>> subsample_sizes(100_000, 10)
+    [2048, 4096, 8192, 16384]
+    >>> subsample_sizes(100_000, 10, cheap=True)
+    [2048, 4096, 8192]
+    """
+    first = _FIRST_ROWS
+    while first < _FIRST_ROWS_PER_CLUSTER * n_clusters:
+        first *= 2
+    most = max(
+        _LAST_ROWS,
+        _LAST_ROWS_PER_CLUSTER * n_clusters,
+        min(_LARGE_SHARE * n_rows, _LARGE_BYTES // max(row_bytes, 1)),
+    )
+    last = min(_LAST_SHARE * n_rows, most)
+    if cheap:
+        last = min(last, max(_CHEAP_SHARE * n_rows, _FEW_ROWS))
+    # Fewer rows than that will do, if there are not so many.
+    if first > last >= max(_FIRST_ROWS, _LEAST_ROWS_PER_CLUSTER * n_clusters):
+        return [int(last)]
+    sizes = []
+    while first <= last:
+        sizes.append(first)
+        first *= 2
+    return sizes
+
+
+def sizes_for(rows: Rows, space: Space, n_clusters: int) -> list[int]:
+    """Return the sizes of the nested subsamples of these rows."""
+    cheap = cheap_to_repeat(rows, space)
+    return subsample_sizes(len(rows), n_clusters, rows.row_bytes, cheap=cheap)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to iterate, in what memory."""
+
+    n_init: int
+    max_iter: int
+    tol: float
+    budget: int
+    progressive: bool = True
+    #: Whether swaps of centres for rows are tried when Lloyd's algorithm is at its end.
+    swaps: bool = False
+    #: The stages that are done, of a fit that can resume.
+    saved: SavedStages | None = None
+    #: Restarts that are left for the passes over all rows, where subsamples were raced.
+    n_final: int = 1
+
+
+@dataclass(frozen=True)
+class Search:
+    """The stages of a search for clusters, and what they share."""
+
+    schedule: Schedule
+    #: From rows to a function from row numbers to squared distances of all rows.
+    distances: Callable[[Rows], Distances]
+    progress: Progress
+
+    def race_restarts(
+        self,
+        rows: Rows,
+        space: Space,
+        seeding: Seeding,
+        n_clusters: int,
+        rng: np.random.Generator,
+    ) -> tuple[BlockEngine, Centers]:
+        """Return the engine of all rows, and the centres of the restarts that are left.
+
+        The worse half is dropped after a few passes over the first subsample, and again
+        with each doubling of it until few are left; the best is left for full passes
+        over all rows.  The race is run in a coarse space, if there is one; the best
+        goes on in the whole space, on the last subsample first if passes over all rows
+        are dear.  Without subsamples all restarts are left.
+        """
+        plan = self.schedule
+        sample_rng, *seed_rngs = rng.spawn(1 + plan.n_init)
+        (swap_rng,) = rng.spawn(1)
+        sizes = sizes_for(rows, space, n_clusters) if plan.progressive else []
+        engine = new_engine(rows, space, plan.budget)
+        with engine.backend.prefetch(beside=sizes[-1] if sizes else 0):
+            nested = nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
+            sizes = [min(size, len(nested)) for size in sizes]
+            first = nested.leading(sizes[0]) if sizes else rows
+            weights = np.ones(len(first)) if first.weights is None else first.weights
+            with self.progress.step("seeding"):
+                distances = self.distances(first)
+                seeds = seeding.seed(distances, weights, n_clusters, seed_rngs)
+            if not sizes:
+                return engine, engine.centers_at(seeds)
+            coarse = coarse_space(space, n_clusters)
+            own = coarse or space
+            sample = local_engine(nested, own, plan.budget, many_passes=True)
+            centers = sample.centers_at(seeds)
+            if plan.n_init > 1:
+                centers = self.drop_worse_half(sample.leading(sizes[0]), centers)
+            for size in sizes:
+                part = sample.leading(size)
+                results = self.run(part, centers)
+                if size == sizes[-1] and plan.swaps:
+                    results = self.improve_by_swaps(
+                        part, results, swap_rng, only_sure=True
+                    )
+                half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
+                centers = _best_centers(results, max(half, plan.n_final))
+            if coarse is not None:
+                assert isinstance(space, LandmarkSpace)
+                centers = engine.centers_of_means(lift_means(space, centers))
+                if not cheap_to_repeat(rows, space):
+                    sample = local_engine(nested, space, plan.budget, many_passes=True)
+                    results = self.run(sample.leading(sizes[-1]), centers)
+                    centers = _best_centers(results, plan.n_final)
+            return engine, centers
+
+    def drop_worse_half(self, engine: BlockEngine, centers: Centers) -> Centers:
+        """Return the centres of the better half of the restarts, after a few passes."""
+        results = self.run(engine, centers, _FIRST_PASSES)
+        return _best_centers(results, max(_half(results), self.schedule.n_final))
+
+    def finish(self, engine: BlockEngine, centers: Centers) -> list[LloydResult]:
+        """Return all restarts after passes over all rows; the best first."""
+        results = self.run(engine, centers, name="all ")
+        return sorted(results, key=lambda result: result.cost)
+
+    def improve_by_swaps(
+        self,
+        engine: BlockEngine,
+        results: list[LloydResult],
+        rng: np.random.Generator,
+        name: str = "",
+        *,
+        only_sure: bool = False,
+        max_passes: int = 0,
+    ) -> list[LloydResult]:
+        """Return the restarts with the best of them improved by swaps.
+
+        On subsamples, where many restarts race, only swaps that are sure to gain are
+        tried.  They may take `max_passes`; 0 is as many as the restarts took, or as
+        take no time to speak of.
+        """
+        best, *others = sorted(results, key=lambda result: result.cost)
+        rows, k = engine.rows, len(best.counts)
+        if not max_passes:
+            quick = int(SWAP_WORK / (len(rows) * engine.space.n_columns * k))
+            max_passes = max(sum(result.n_iter for result in results), quick)
+        name = f"{name}{len(rows):,} rows, swaps"
+        with self.progress.stage(name, most_trials(k)) as on_trial:
+            best = improve(
+                engine,
+                best,
+                self.distances(rows),
+                rows.weights,
+                rng,
+                max_iter=self.schedule.max_iter,
+                tol=self.schedule.tol,
+                max_passes=max_passes,
+                on_trial=on_trial,
+                only_sure=only_sure,
+            )
+        return [best, *others]
+
+    def rescue_far_rows(
+        self, engine: BlockEngine, result: LloydResult, rng: np.random.Generator
+    ) -> LloydResult:
+        """Return the result after swaps for rows that all centres have left behind."""
+        if not self.schedule.swaps or not len(neglected_rows(engine, result)):
+            return result
+        most = _RESCUE_PASSES + len(result.counts)
+        return self.improve_by_swaps(
+            engine, [result], rng, "all ", only_sure=True, max_passes=most
+        )[0]
+
+    def run(
+        self,
+        engine: BlockEngine,
+        centers: Centers,
+        max_iter: int | None = None,
+        name: str = "",
+    ) -> list[LloydResult]:
+        """Run Lloyd's algorithm from all centres, side by side, and report it."""
+        plan, n_rows, is_whole = self.schedule, len(engine.rows), bool(name)
+        name += f"{n_rows:,} rows"
+        name += f", {len(centers)} restarts" if len(centers) > 1 else ""
+        most = min(max_iter or plan.max_iter, plan.max_iter)
+        with self.progress.stage(name, most) as on_pass:
+            run = partial(
+                lloyd, engine, centers, max_iter=most, tol=plan.tol, on_pass=on_pass
+            )
+            if plan.saved is None:
+                return run()
+            return plan.saved.run_stage(
+                lambda saved: run(saved=saved), centers, n_rows, labels=is_whole
+            )
+
+
+def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
+    """Return rows that cost far more than others of their cluster, if that matters.
+
+    A group that no subsample had a row of is such: together they are a good part of the
+    cost.
+    """
+    k, labels = len(result.counts), np.asarray(result.labels)
+    costs = engine.row_costs(result)
+    totals = np.bincount(labels, costs, minlength=k)
+    means = np.divide(totals, result.counts, out=np.zeros(k), where=result.counts > 0.0)
+    weights = engine.rows.weights
+    single = costs if weights is None else costs / np.where(weights > 0, weights, 1.0)
+    far = np.flatnonzero(single > _NEGLECTED * means[labels])
+    is_much = costs[far].sum() > _NEGLECTED_SHARE * costs.sum()
+    return far if is_much else far[:0]
+
+
+def _half(results: list[LloydResult]) -> int:
+    return -(-len(results) // 2)
+
+
+def _best_centers(results: list[LloydResult], size: int) -> Centers:
+    """Return the centres of the best restarts."""
+    best = sorted(results, key=lambda result: result.cost)[:size]
+    return side_by_side([result.centers for result in best])
