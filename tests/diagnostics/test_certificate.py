@@ -21,8 +21,7 @@ from sketchmeans.diagnostics.spectral_bounds import (
     compute_nystrom_moment,
     sum_tails,
 )
-from sketchmeans.engine.gram import landmark_matrix
-from sketchmeans.kernels import as_kernel
+from sketchmeans.kernels import as_kernel, compute_gram
 from sketchmeans.numerics.linalg import pseudo_inverse
 from sketchmeans.numerics.parallel import Workers
 from tests import oracles
@@ -215,7 +214,7 @@ def test_the_allowance_covers_the_rounding_of_kernel_values(digits):
         rows, kernel = as_rows(digits, workers), as_kernel("rbf", gamma=1e-3)
         Z = digits[::20]
         moment, _ = compute_nystrom_moment(rows, kernel, Z)
-        gram = landmark_matrix(kernel, Z, workers)
+        gram = compute_gram(kernel, Z, workers)
         inverse = pseudo_inverse(
             gram, dtype=np.float32, margin=_CUT_MARGIN[np.dtype("f4")]
         )

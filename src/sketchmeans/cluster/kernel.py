@@ -14,14 +14,15 @@ from sketchmeans.engine.space import SpanSpace, landmark_space
 from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import (
     Kernel,
-    Precomputed,
-    as_kernel,
+    check_kernel_matrix,
     is_given,
+    kernel_of,
+    toarray,
     typical_exponent,
     warn_if_indefinite,
 )
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE, Array
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import warn_user
 
@@ -46,9 +47,7 @@ class KernelClusterer(Clusterer):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
+        tags.input_tags.pairwise = is_given(self.kernel)
         return tags
 
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
@@ -71,19 +70,9 @@ class KernelClusterer(Clusterer):
             "Give an array of floats or raise max_memory.",
         )
 
-    def _named_kernel(self) -> Kernel:
-        """Return the kernel that the parameters name."""
-        return as_kernel(
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )
-
     def _resolved_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
         """Return the kernel with its bandwidth as a number."""
-        kernel = self._named_kernel().resolved(rows, rng)
+        kernel = kernel_of(self).resolved(rows, rng)
         warn_if_indefinite(kernel)
         self._check_bandwidth(kernel, rows, rng)
         return kernel
@@ -143,25 +132,6 @@ def _kernel_matrix(rows: Rows) -> Array:
 
     An array of floats is taken as it is.
     """
-    rows.moments()  # finds what is not finite
-    if len(rows) != rows.n_features:
-        raise ValueError(
-            f"X.shape={rows.X.shape} should be square with kernel='precomputed': "
-            "k(X, X) of the training rows."
-        )
-    K = np.asarray(rows.X.toarray() if rows.is_sparse else rows.X)
-    K = K.astype(rows.dtype, copy=False)
-    if K.flags.f_contiguous:  # its mirror image, in C order and without a copy
-        K = K.T
-    step = 512
-    scale = worst = 0.0
-    for start in range(0, len(K), step):
-        strip = K[start : start + step]
-        scale = max(scale, float(np.abs(strip).max()))
-        worst = max(worst, float(np.abs(strip - K[:, start : start + step].T).max()))
-    if worst > SYMMETRY_TOLERANCE * scale:
-        raise ValueError(
-            "The precomputed kernel matrix should be symmetric; entries differ from "
-            f"their mirror image by up to {worst:.3g}."
-        )
-    return K
+    check_kernel_matrix(rows)
+    K = toarray(rows.X).astype(rows.dtype, copy=False)
+    return K.T if K.flags.f_contiguous else K  # its mirror image, in C order

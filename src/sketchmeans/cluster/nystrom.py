@@ -34,7 +34,7 @@ from sketchmeans.engine.space import (
     origin,
 )
 from sketchmeans.engine.types import LloydResult
-from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.kernels import Kernel, is_given, kernel_of
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import memory_budget
@@ -359,7 +359,7 @@ class NystromKMeans(KernelClusterer):
             as_reducer(self.reducer, self.n_clusters, rng, self.n_jobs),
             None,
         )
-        if isinstance(reducer, Reducer) and self._named_kernel().shift_invariant:
+        if isinstance(reducer, Reducer) and kernel_of(self).shift_invariant:
             shift = origin(rows)
             shift = shift if shift.any() else None
         names = getattr(self, "feature_names_in_", None)

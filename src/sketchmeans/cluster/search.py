@@ -12,13 +12,12 @@ from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
-from sketchmeans.engine.gram import given_matrix
 from sketchmeans.engine.init import Seeding, Start
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import Schedule, Search, sizes_for
 from sketchmeans.engine.space import SpanSpace, landmark_space
 from sketchmeans.engine.types import Centers, LloydResult
-from sketchmeans.kernels import Kernel, is_given
+from sketchmeans.kernels import Kernel, compute_gram, is_given
 from sketchmeans.landmarks import Landmarks
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parameters import is_auto
@@ -48,13 +47,14 @@ def search_clusters(
     """Return the clusters of rows with centres in the span of landmarks."""
     k = model.n_clusters
     given, is_remote = is_given(kernel), find_adapter(rows) is not None
+    gram = compute_gram(kernel, landmarks.points, rows.workers, rows) if given else None
     space = landmark_space(
         kernel,
         landmarks.points,
         rows.dtype,
         rows.workers,
         rank=model.rank,
-        gram=given_matrix(rows, landmarks.indices) if given else None,
+        gram=gram,
         diagonal=kernel.row_diagonal(rows) if given else None,
     )
     schedule = plan_schedule(model, rows, space, start, saved)

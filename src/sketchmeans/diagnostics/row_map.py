@@ -12,9 +12,8 @@ from sketchmeans.cluster import NystromKMeans, SketchedKMeans
 from sketchmeans.data.input import validated
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
-from sketchmeans.engine.gram import given_matrix
 from sketchmeans.engine.space import LandmarkSpace
-from sketchmeans.kernels import is_given, toarray
+from sketchmeans.kernels import compute_gram, is_given, toarray
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator, check_integer
@@ -159,7 +158,7 @@ def _compute_features(
         points,
         np.dtype(np.float64),
         rows.workers,
-        gram=given_matrix(rows, points.ravel()) if given else None,
+        gram=compute_gram(model.kernel_, points, rows.workers, rows) if given else None,
         diagonal=kernel.row_diagonal(rows) if given else None,
     )
     root = space.inverse.root()

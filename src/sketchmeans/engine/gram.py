@@ -15,11 +15,10 @@ from sketchmeans.engine.types import (
     TwoNearest,
     have_changed,
 )
-from sketchmeans.kernels import FromDistances, Kernel, toarray
+from sketchmeans.kernels import FromDistances, Kernel
 from sketchmeans.numerics.linalg import (
     ZERO_DISTANCE_ROUNDINGS,
     Array,
-    check_no_overflow,
 )
 from sketchmeans.numerics.parallel import Workers
 
@@ -63,34 +62,6 @@ def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
             pass
     np.fill_diagonal(K, kernel.row_diagonal(rows))
     return K
-
-
-def landmark_matrix(kernel: Kernel, landmarks: Block, workers: Workers) -> Array:
-    """Return ``k(Z, Z)`` in float64, exactly symmetric."""
-    m, d = landmarks.shape
-    columns = kernel.against(landmarks, np.float64, workers)
-    K = np.empty((m, m))
-
-    def fill(span: Span) -> None:
-        columns(landmarks[span[0] : span[1]], K[span[0] : span[1]])
-
-    for _ in workers.map(fill, block_slices(m, min(block_height(d, m), _STRIP))):
-        pass
-    check_no_overflow(K)
-    for start, stop in block_slices(m, _STRIP):  # in strips: m × m may be all that fits
-        strip = K[start:stop, start:] + K[start:, start:stop].T
-        strip *= 0.5
-        K[start:stop, start:] = strip
-        K[start:, start:stop] = strip.T
-    np.fill_diagonal(K, kernel.diagonal(landmarks))
-    return K
-
-
-def given_matrix(rows: Rows, indices: Array | None) -> Array:
-    """Return ``k(Z, Z)`` out of a precomputed kernel matrix, in float64."""
-    numbers = np.asarray(indices)
-    K = toarray(rows.take(numbers)[:, numbers]).astype(np.float64)
-    return np.asarray(0.5 * (K + K.T))
 
 
 def has_distances(kernel: Kernel, Z: Block) -> bool:

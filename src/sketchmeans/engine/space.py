@@ -20,9 +20,8 @@ from scipy import sparse
 from scipy.linalg import svd
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
-from sketchmeans.engine.gram import landmark_matrix
 from sketchmeans.engine.types import Centers
-from sketchmeans.kernels import Kernel, squared_norms, toarray
+from sketchmeans.kernels import Kernel, compute_gram, squared_norms, toarray
 from sketchmeans.numerics.linalg import (
     Array,
     PseudoInverse,
@@ -108,7 +107,7 @@ class LandmarkSpace:
     @cached_property
     def gram(self) -> Array:
         """``k(Z, Z)``, in float64."""
-        return landmark_matrix(self.kernel, self.landmarks, self.workers)
+        return compute_gram(self.kernel, self.landmarks, self.workers)
 
     @cached_property
     def inverse(self) -> PseudoInverse:
