@@ -95,12 +95,17 @@ class AtEach(BaseEstimator):
         return np.array(self.starts)
 
 
-def revealing(labels, polish=0, **params):
+def revealing(labels, refine=0, **params):
     """Return the estimator whose sketch has these clusters, with the same numbers."""
     k = int(max(labels)) + 1
     start = At([int(np.flatnonzero(labels == j)[0]) for j in range(k)])
     return SketchedKMeans(
-        k, reducer=Revealed(labels), init=start, n_init=1, polish=polish, **params
+        k,
+        reducer=Revealed(labels),
+        init=start,
+        n_init=1,
+        refine_max_iter=refine,
+        **params,
     )
 
 
@@ -216,7 +221,7 @@ for estimator in (SketchedKMeans(), NystromKMeans(reducer="sign")):
 @pytest.mark.parametrize("reducer", NAMES)
 def test_plugged_back_objective_is_the_naive_one(reducer, dtype, weighted, X, weights):
     X, w = X.astype(dtype), weights if weighted else None
-    model = SketchedKMeans(K, reducer=reducer, polish=0, random_state=0)
+    model = SketchedKMeans(K, reducer=reducer, refine_max_iter=0, random_state=0)
     model.fit(X, sample_weight=w)
     rtol = 1e2 * float(np.finfo(dtype).eps)
     objective = naive_objective(X, model.labels_, w)
@@ -234,7 +239,7 @@ def test_plugged_back_objective_is_the_naive_one(reducer, dtype, weighted, X, we
 
 @pytest.mark.parametrize("reducer", NAMES)
 def test_without_polish_the_labels_are_those_of_the_sketch(reducer, X):
-    params = {"polish": 0, "n_init": 1, "random_state": 3}
+    params = {"refine_max_iter": 0, "n_init": 1, "random_state": 3}
     model = SketchedKMeans(K, reducer=reducer, **params).fit(X)
     sketch = model.reducer_.transform(X)
     assert sketch.shape[1] < X.shape[1] or reducer != "svd"
@@ -254,9 +259,9 @@ def test_a_partition_is_kept_even_where_other_centres_are_nearer(X):
 
 
 def test_sketch_has_a_pass_in_common_with_no_other_count(X):
-    plugged = SketchedKMeans(K, n_init=1, reducer="sign", polish=0, random_state=0).fit(
-        X
-    )
+    plugged = SketchedKMeans(
+        K, n_init=1, reducer="sign", refine_max_iter=0, random_state=0
+    ).fit(X)
     polished = SketchedKMeans(K, n_init=1, reducer="sign", random_state=0).fit(X)
     assert polished.cost_path_[0] == pytest.approx(plugged.cost_, rel=1e-12)
     assert polished.n_iter_ == plugged.n_iter_ + len(polished.cost_path_) - 1
@@ -271,11 +276,11 @@ def test_sketch_has_a_pass_in_common_with_no_other_count(X):
     [FunctionTransformer(), Rotation(), ApproximateSVD(15, svd="exact")],
     ids=["identity", "rotation", "svd"],
 )
-@pytest.mark.parametrize("polish", [0, 300])
-def test_orthogonal_sketch_of_all_features_is_plain_k_means(sketch, polish, X):
+@pytest.mark.parametrize("refine", [0, 300])
+def test_orthogonal_sketch_of_all_features_is_plain_k_means(sketch, refine, X):
     start = [3, 50, 99, 200]
     model = SketchedKMeans(
-        K, reducer=sketch, init=At(start), n_init=1, polish=polish, tol=0.0
+        K, reducer=sketch, init=At(start), n_init=1, refine_max_iter=refine, tol=0.0
     ).fit(X)
     plain = KMeans(K, init=X[start], n_init=1, tol=0.0, max_iter=300).fit(X)
     np.testing.assert_array_equal(model.labels_, plain.labels_)
@@ -295,7 +300,7 @@ def test_rotation_finds_what_the_identity_finds(seed, X):
     assert one.cost_path_[-1] == pytest.approx(one.cost_path_[0])
 
 
-# --- polish ---------------------------------------------------------------------------
+# --- refine ---------------------------------------------------------------------------
 
 
 def assert_never_rises(path, dtype):
@@ -314,8 +319,8 @@ def test_polish_never_raises_the_objective(reducer, seed, dtype):
     assert model.cost_ == pytest.approx(model.cost_path_.min(), rel=1e-6)
 
 
-@pytest.mark.parametrize("polish", [0, 300])
-def test_restarts_are_compared_in_the_original_space(polish):
+@pytest.mark.parametrize("refine", [0, 300])
+def test_restarts_are_compared_in_the_original_space(refine):
     # Rows at the corners of a rectangle of 10 x 4, of which the sketch makes 4 x 4.2:
     # to split the long side is best, but the second best on the sketch.  Both splits
     # are fixed points, here and there.
@@ -323,7 +328,7 @@ def test_restarts_are_compared_in_the_original_space(polish):
     X = np.repeat(corners, 5, axis=0)
     sketch = FunctionTransformer(lambda rows: rows * [0.4, 1.05])
     across, along = [0, 5], [0, 10]
-    model = SketchedKMeans(2, reducer=sketch, init=At(across), polish=polish)
+    model = SketchedKMeans(2, reducer=sketch, init=At(across), refine_max_iter=refine)
     assert model.set_params(n_init=1).fit(X).cost_ == pytest.approx(25.0)
     for starts in ([across, along], [along, across]):
         model.set_params(init=AtEach(starts), n_init=2).fit(X)
@@ -392,7 +397,7 @@ def test_polish_is_lloyd_from_the_partition_of_the_sketch(
 ):
     w = weights if weighted else None
     params = {"reducer": reducer, "n_init": 1, "random_state": 2, "tol": 0.0}
-    plugged = SketchedKMeans(K, polish=0, **params).fit(X, sample_weight=w)
+    plugged = SketchedKMeans(K, refine_max_iter=0, **params).fit(X, sample_weight=w)
     polished = SketchedKMeans(K, **params).fit(X, sample_weight=w)
     labels, centers, path = oracles.plain_lloyd(X, plugged.cluster_centers_, w)
     np.testing.assert_array_equal(polished.labels_, labels)
@@ -414,13 +419,13 @@ def test_polished_result_is_a_fixed_point(reducer, X):
 @pytest.mark.filterwarnings(
     "ignore:No convergence:sklearn.exceptions.ConvergenceWarning"
 )
-@pytest.mark.parametrize("polish", [1, 2, 3])
-def test_polish_is_the_most_passes(polish, X):
+@pytest.mark.parametrize("refine", [1, 2, 3])
+def test_polish_is_the_most_passes(refine, X):
     labels = np.arange(len(X)) % K
-    model = revealing(labels, polish, tol=0.0).fit(X)
-    assert len(model.cost_path_) == 1 + polish
+    model = revealing(labels, refine, tol=0.0).fit(X)
+    assert len(model.cost_path_) == 1 + refine
     # The first pass assigns the rows to the centres that were plugged back.
-    if polish == 1:
+    if refine == 1:
         means = naive_means(X, labels)
         np.testing.assert_allclose(model.cluster_centers_, means)
         np.testing.assert_array_equal(cdist(X, means).argmin(axis=1), model.labels_)
@@ -429,12 +434,14 @@ def test_polish_is_the_most_passes(polish, X):
 
 
 def test_too_few_polishing_passes_are_told(X):
-    with pytest.warns(ConvergenceWarning, match=r"polish=2 passes.*Raise polish"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"refine_max_iter=2 passes.*Raise refine_max_iter"
+    ):
         revealing(np.arange(len(X)) % K, 2, tol=0.0).fit(X)
 
 
 def test_too_few_passes_on_the_sketch_are_told(X):
-    model = SketchedKMeans(K, polish=0, max_iter=1, random_state=0)
+    model = SketchedKMeans(K, refine_max_iter=0, max_iter=1, random_state=0)
     with pytest.warns(ConvergenceWarning, match="No convergence after max_iter=1 "):
         model.fit(X)
     assert not model.converged_
@@ -449,12 +456,12 @@ def test_too_few_passes_on_the_sketch_are_told(X):
     [FunctionTransformer(), SignProjection(6, random_state=0)],
     ids=["identity", "sign"],
 )
-@pytest.mark.parametrize("polish", [0, 300])
-def test_weights_are_repeats(reducer, polish, X, weights):
+@pytest.mark.parametrize("refine", [0, 300])
+def test_weights_are_repeats(reducer, refine, X, weights):
     repeats = weights.astype(int)
     first = np.cumsum(repeats) - repeats  # the first copy of each row
     start = np.array([3, 50, 99, 200])
-    params = {"reducer": reducer, "polish": polish, "n_init": 1, "tol": 0.0}
+    params = {"reducer": reducer, "refine_max_iter": refine, "n_init": 1, "tol": 0.0}
     weighted = SketchedKMeans(K, init=At(start), **params)
     repeated = SketchedKMeans(K, init=At(first[start]), **params)
     weighted.fit(X, sample_weight=weights)
@@ -498,11 +505,13 @@ def test_rows_without_weight_change_nothing(X):
 # --- how rows are stored --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("polish", [0, 300])
+@pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
-def test_csr_rows_give_what_dense_ones_give(reducer, polish, S):
+def test_csr_rows_give_what_dense_ones_give(reducer, refine, S):
     dense, csr = (
-        SketchedKMeans(K, reducer=reducer, polish=polish, random_state=0).fit(rows)
+        SketchedKMeans(K, reducer=reducer, refine_max_iter=refine, random_state=0).fit(
+            rows
+        )
         for rows in (S.toarray(), S)
     )
     np.testing.assert_array_equal(csr.labels_, dense.labels_)
@@ -512,7 +521,7 @@ def test_csr_rows_give_what_dense_ones_give(reducer, polish, S):
     assert isinstance(csr.cluster_centers_, np.ndarray)
     assert sparse.issparse(csr.exemplars_)
     np.testing.assert_array_equal(
-        csr.predict(S), csr.labels_ if polish else dense.predict(S.toarray())
+        csr.predict(S), csr.labels_ if refine else dense.predict(S.toarray())
     )
     np.testing.assert_allclose(csr.transform(S), dense.transform(S.toarray()))
 
@@ -534,7 +543,9 @@ def test_bytes_are_exact_floats(reducer, X):
 @pytest.mark.parametrize("dtype", [np.int16, np.int64, bool])
 def test_integers_of_any_width(dtype, X):
     table = (3.0 * X > 0.0) if dtype is bool else np.round(3.0 * X).astype(dtype)
-    model = SketchedKMeans(K, reducer="sign", polish=0, random_state=0).fit(table)
+    model = SketchedKMeans(K, reducer="sign", refine_max_iter=0, random_state=0).fit(
+        table
+    )
     expected = naive_objective(table, model.labels_)
     assert model.inertia_ == pytest.approx(expected, rel=1e-5)
 
@@ -613,11 +624,11 @@ def test_overflow_is_told(reducer, X):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("polish", [0, 300])
+@pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
-def test_new_rows_meet_the_centres_in_the_original_space(reducer, polish, dtype, X):
+def test_new_rows_meet_the_centres_in_the_original_space(reducer, refine, dtype, X):
     new = overlapping(seed=9).astype(dtype)
-    model = SketchedKMeans(K, reducer=reducer, polish=polish, random_state=0)
+    model = SketchedKMeans(K, reducer=reducer, refine_max_iter=refine, random_state=0)
     model.fit(X.astype(dtype))
     distances = cdist(new, model.cluster_centers_)
     rtol = 1e3 * float(np.finfo(dtype).eps)
@@ -657,13 +668,13 @@ def test_rows_of_another_type_are_predicted(X):
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-@pytest.mark.parametrize("polish", [0, 300])
+@pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
 def test_exemplars_are_the_members_nearest_to_their_centre(
-    reducer, polish, weighted, X
+    reducer, refine, weighted, X
 ):
     w = np.arange(len(X)) % 3.0 if weighted else None
-    model = SketchedKMeans(K, reducer=reducer, polish=polish, random_state=0)
+    model = SketchedKMeans(K, reducer=reducer, refine_max_iter=refine, random_state=0)
     model.fit(X, sample_weight=w)
     distances = cdist(X, model.cluster_centers_)
     for j in range(K):
@@ -688,22 +699,24 @@ def test_one_cluster_is_the_mean(reducer, X):
     assert model.exemplar_indices_.tolist() == [nearest]
 
 
-@pytest.mark.parametrize("polish", [0, 300])
+@pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
-def test_as_many_clusters_as_rows(reducer, polish, X):
+def test_as_many_clusters_as_rows(reducer, refine, X):
     few = X[:9]
-    model = SketchedKMeans(9, reducer=reducer, polish=polish, random_state=0).fit(few)
+    model = SketchedKMeans(
+        9, reducer=reducer, refine_max_iter=refine, random_state=0
+    ).fit(few)
     assert sorted(model.labels_) == list(range(9))
     assert model.inertia_ == pytest.approx(0.0, abs=1e-10)
     np.testing.assert_allclose(model.cluster_centers_[model.labels_], few)
     np.testing.assert_array_equal(model.exemplar_indices_[model.labels_], np.arange(9))
 
 
-@pytest.mark.parametrize("polish", [0, 300])
+@pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
-def test_fewer_distinct_rows_than_clusters_are_told(reducer, polish, X):
+def test_fewer_distinct_rows_than_clusters_are_told(reducer, refine, X):
     table = np.repeat(X[:3], 5, axis=0)
-    model = SketchedKMeans(4, reducer=reducer, polish=polish, random_state=0)
+    model = SketchedKMeans(4, reducer=reducer, refine_max_iter=refine, random_state=0)
     with pytest.warns(ConvergenceWarning, match="Only 3 clusters of n_clusters=4"):
         model.fit(table)
     assert model.inertia_ == pytest.approx(0.0, abs=1e-10)
@@ -721,7 +734,9 @@ def test_clusters_that_the_sketch_leaves_empty_are_filled_by_polish(separated):
     X, _ = separated
     blind = FunctionTransformer(_nothing)
     with pytest.warns(ConvergenceWarning, match=f"Only 1 clusters of n_clusters={K}"):
-        plugged = SketchedKMeans(K, reducer=blind, polish=0, random_state=0).fit(X)
+        plugged = SketchedKMeans(
+            K, reducer=blind, refine_max_iter=0, random_state=0
+        ).fit(X)
     mean = X.mean(axis=0)
     np.testing.assert_allclose(plugged.cluster_centers_, np.tile(mean, (K, 1)))
     assert plugged.inertia_ == pytest.approx(((X - mean) ** 2).sum())
@@ -765,9 +780,9 @@ def test_one_feature_and_a_constant_column(reducer, X):
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"polish": -1}, "polish=-1 should be an integer >= 0."),
-        ({"polish": 1.5}, "polish=1.5 should be an integer >= 0."),
-        ({"polish": True}, "polish=True should be an integer >= 0."),
+        ({"refine_max_iter": -1}, "refine_max_iter=-1 should be an integer >= 0."),
+        ({"refine_max_iter": 1.5}, "refine_max_iter=1.5 should be an integer >= 0."),
+        ({"refine_max_iter": True}, "refine_max_iter=True should be an integer >= 0."),
         ({"n_clusters": 0}, "n_clusters=0 should be an integer >= 1."),
         ({"n_clusters": 241}, "n_samples=240 should be >= n_clusters=241."),
         ({"tol": -1.0}, "tol=-1.0 should be a finite number >= 0."),
@@ -831,12 +846,12 @@ def test_memory_is_checked_before_the_sketch_is_made(X, monkeypatch):
         model.set_params(max_memory="1GB").fit(X)
 
 
-@pytest.mark.parametrize("polish", [0, 300])
+@pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
-def test_values_that_are_not_finite_are_found(reducer, polish, X):
+def test_values_that_are_not_finite_are_found(reducer, refine, X):
     bad = X.copy()
     bad[150, 7] = np.nan
-    model = SketchedKMeans(K, reducer=reducer, polish=polish)
+    model = SketchedKMeans(K, reducer=reducer, refine_max_iter=refine)
     with pytest.raises(ValueError, match=r"NaN \(row 150, column 7\)"):
         model.fit(bad)
 
@@ -1008,7 +1023,7 @@ def test_pickle_keeps_the_fit(estimator, reducer, X):
 
 def test_random_state(X):
     def centers(state):
-        model = SketchedKMeans(K, reducer="sign", polish=0, random_state=state)
+        model = SketchedKMeans(K, reducer="sign", refine_max_iter=0, random_state=state)
         return [model.fit(X).cluster_centers_ for _ in range(2)]
 
     first, second = centers(5)
@@ -1042,17 +1057,17 @@ def many():
     return overlapping(n=20_001, d=12, seed=3).astype(np.float32)
 
 
-@pytest.mark.parametrize("polish", [0, 300])
+@pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", ["sampling", "sign", "svd"])
-def test_many_rows(reducer, polish, many):
-    model = SketchedKMeans(K, reducer=reducer, polish=polish, random_state=0)
+def test_many_rows(reducer, refine, many):
+    model = SketchedKMeans(K, reducer=reducer, refine_max_iter=refine, random_state=0)
     one, two = (clone(model).set_params(n_jobs=n).fit(many) for n in (1, 2))
     np.testing.assert_array_equal(one.labels_, two.labels_)
     np.testing.assert_array_equal(one.cluster_centers_, two.cluster_centers_)
     np.testing.assert_array_equal(one.cost_path_, two.cost_path_)
     np.testing.assert_array_equal(one.exemplar_indices_, two.exemplar_indices_)
     assert_never_rises(one.cost_path_, np.float32)
-    if polish:
+    if refine:
         nearest = cdist(many, one.cluster_centers_, "sqeuclidean").min(axis=1)
         assert one.inertia_ == pytest.approx(nearest.sum(), rel=1e-4)
     else:

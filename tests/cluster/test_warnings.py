@@ -19,7 +19,9 @@ PARTITION = np.arange(60) % 2
 #: A call that warns, for each place in the library that does.
 CALLS = {
     "max_iter": lambda: KernelKMeans(5, max_iter=1, random_state=0).fit(X),
-    "polish": lambda: SketchedKMeans(5, polish=1, n_init=1, random_state=0).fit(X),
+    "refine_max_iter": lambda: SketchedKMeans(
+        5, refine_max_iter=1, n_init=1, random_state=0
+    ).fit(X),
     "fit_predict": lambda: KernelKMeans(5, max_iter=1, random_state=0).fit_predict(X),
     "empty": lambda: KernelKMeans(6, random_state=0).fit(REPEATED),
     "n_init": lambda: KernelKMeans(2, init=PARTITION, n_init=3).fit(X),

@@ -216,7 +216,9 @@ def test_a_fit_behind_a_reducer_is_that_of_the_repeated_rows(
         # Landmarks and start are given, so nothing is left to chance.
         model = NystromKMeans(3, reducer=reducer, landmarks=X[:20], init=start)
     else:
-        model = SketchedKMeans(3, reducer=reducer, init=Farthest(), n_init=1, polish=0)
+        model = SketchedKMeans(
+            3, reducer=reducer, init=Farthest(), n_init=1, refine_max_iter=0
+        )
     weighted = model.fit(X, sample_weight=weights).labels_
     repeated = model.fit(np.repeat(X, weights, axis=0)).labels_
     np.testing.assert_array_equal(np.repeat(weighted, weights), repeated)

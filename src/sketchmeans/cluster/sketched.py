@@ -39,9 +39,9 @@ class SketchedKMeans(Clusterer):
     The rows are reduced to r features, clustered there, and the partition is plugged
     back: a centre is the mean of the *original* rows of its cluster.  If the sketch
     keeps the objective within a factor (B14 Theorems 11-13), so does the partition.
-    `polish` then adds Lloyd passes in the original space.  Costs the sketch, n·r·k for
-    each pass on it, n·d to plug back, and at most n·d·k for each polishing pass, of
-    which all but the first look only at rows near a border.
+    Up to `refine_max_iter` Lloyd iterations in the original space follow.  Costs the
+    sketch, n·r·k for each pass on it, n·d to plug back, and at most n·d·k for each pass
+    that refines it, of which all but the first look only at rows near a border.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class SketchedKMeans(Clusterer):
         (`FeatureSampling`), "laplacian" (`LaplacianScore`), or a transformer of your
         own; it is cloned, and its `n_clusters`, if it has one, is set to k.  Its `fit`
         is given the weights of the rows if it has a `sample_weight`.
-    polish : int, default=300
+    refine_max_iter : int, default=300
         Most Lloyd passes in the original space; they stop at `tol`.  0 returns the
         partition of the sketch, as in the paper.
     init : str or Seeding, default="greedy-k-means++"
@@ -78,7 +78,8 @@ class SketchedKMeans(Clusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
-        Cluster of each row.  Without polish it may not be that of the nearest centre.
+        Cluster of each row.  With ``refine_max_iter=0`` it may not be that of the
+        nearest centre.
     cluster_centers_ : ndarray of shape (k, d)
         Centres in the original space.
     inertia_ : float
@@ -87,7 +88,7 @@ class SketchedKMeans(Clusterer):
     cost_ : float
         The same as a mean.
     cost_path_ : ndarray
-        ``cost_`` of the partition of the sketch, then after each polishing pass.
+        ``cost_`` of the partition of the sketch, then after each pass that refines it.
     n_iter_, converged_
         Passes over all rows, on the sketch and in the original space; whether the last
         stage met `tol`.
@@ -120,7 +121,7 @@ class SketchedKMeans(Clusterer):
         n_clusters: int = 8,
         *,
         reducer: str | BaseEstimator = "svd",
-        polish: int = 300,
+        refine_max_iter: int = 300,
         init: Any = "greedy-k-means++",
         n_init: int | str = "auto",
         max_iter: int = 300,
@@ -132,7 +133,7 @@ class SketchedKMeans(Clusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.reducer = reducer
-        self.polish = polish
+        self.refine_max_iter = refine_max_iter
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -155,7 +156,7 @@ class SketchedKMeans(Clusterer):
             A row of weight 3 counts as three rows.
         """
         self._check_params()
-        check_integer("polish", self.polish, low=0)
+        check_integer("refine_max_iter", self.refine_max_iter, low=0)
         seeding = as_seeding(self.init)
         sketch_rng, cluster_rng = as_generator(self.random_state).spawn(2)
         reducer = as_reducer(self.reducer, self.n_clusters, sketch_rng, self.n_jobs)
@@ -179,9 +180,9 @@ class SketchedKMeans(Clusterer):
                 plugged = _plugged_back(engine, found, self.n_clusters)
             best = int(np.argmin([result.cost for result in plugged]))
             result = plugged[best]
-            if self.polish:
-                result, best = self._polished(engine, plugged, search)
-                longer = replace(schedule, max_iter=self.polish)
+            if self.refine_max_iter:
+                result, best = self._refine(engine, plugged, search)
+                longer = replace(schedule, max_iter=self.refine_max_iter)
                 search = replace(search, schedule=longer)
                 result = search.rescue_far_rows(engine, result, cluster_rng)
             result, is_sound = audit_result(engine, result)
@@ -193,7 +194,12 @@ class SketchedKMeans(Clusterer):
         self.cluster_centers_ = means.astype(rows.dtype)
         self._shift = space.shift
         self.exemplars_ = rows.take(exemplars)
-        self._store(rows, result, exemplars, "polish" if self.polish else "max_iter")
+        self._store(
+            rows,
+            result,
+            exemplars,
+            "refine_max_iter" if self.refine_max_iter else "max_iter",
+        )
         self.n_iter_ = found[best].n_iter + result.n_iter - 1
         return self
 
@@ -216,7 +222,7 @@ class SketchedKMeans(Clusterer):
             found = search.improve_by_swaps(engine, found, rng, "all ")
         return found[:_FINALISTS]
 
-    def _polished(
+    def _refine(
         self, engine: BlockEngine, left: list[LloydResult], search: Search
     ) -> tuple[LloydResult, int]:
         """Return the best of some partitions after passes in the original space.
@@ -225,8 +231,8 @@ class SketchedKMeans(Clusterer):
         """
         best = 0
         spent, settled = 0, False
-        while spent < self.polish and not settled:
-            passes = self.polish - spent
+        while spent < self.refine_max_iter and not settled:
+            passes = self.refine_max_iter - spent
             if len(left) > 1:
                 passes = min(passes, _PLAYOFF_PASSES)
             schedule = Schedule(len(left), passes, self.tol, 0)

@@ -103,6 +103,7 @@ HISTORY: Sequence[Change] = (
             "landmark_indices_": "component_indices_",
         },
     ),
+    Change((1, 2), "SketchedKMeans", renamed={"polish": "refine_max_iter"}),
 )
 
 

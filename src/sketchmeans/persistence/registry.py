@@ -109,7 +109,7 @@ PARAMETERS: Mapping[str, Kind] = {
     "order": integer(0),
     "oversampling": REAL,
     "params": nullable(PLAIN_DICT),
-    "polish": integer(0),
+    "refine_max_iter": integer(0),
     "random_state": nullable(integer(0)),
     "rank": nullable(_COUNT),
     "rank_method": text("landmarks", "approximation"),
