@@ -339,7 +339,7 @@ def test_restarts_are_compared_in_the_original_space(refine):
 @pytest.mark.parametrize("seed", range(4))
 def test_passes_are_those_of_the_finalist_that_won(seed, monkeypatch):
     found, won = [], []
-    search, polished = SketchedKMeans._search, SketchedKMeans._polished
+    search, polished = SketchedKMeans._search, SketchedKMeans._refine
 
     def searched(self, *arguments):
         found.extend(search(self, *arguments))
@@ -353,7 +353,7 @@ def test_passes_are_those_of_the_finalist_that_won(seed, monkeypatch):
         return result, best
 
     monkeypatch.setattr(SketchedKMeans, "_search", searched)
-    monkeypatch.setattr(SketchedKMeans, "_polished", winner)
+    monkeypatch.setattr(SketchedKMeans, "_refine", winner)
     model = SketchedKMeans(7, reducer=SignProjection(2), random_state=seed)
     model.fit(overlapping(spread=0.7))
     passes = found[won[0]].n_iter
