@@ -23,14 +23,20 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.data.rows import as_rows
 from sketchmeans.distributed import backend as backend_module
 from sketchmeans.distributed import rows as rows_module
 from sketchmeans.distributed import scheduler
 from sketchmeans.distributed.backend import DaskBackend
+from sketchmeans.engine.blocks import new_engine
 from sketchmeans.engine.bounds import Reassign
-from sketchmeans.engine.space import LandmarkSpace
-from sketchmeans.kernels import Kernel
+from sketchmeans.engine.lloyd import lloyd
+from sketchmeans.engine.progress import Progress
+from sketchmeans.engine.restarts import Schedule, Search
+from sketchmeans.engine.space import LandmarkSpace, landmark_space
+from sketchmeans.kernels import Kernel, Linear
 from sketchmeans.landmarks.choice import SELECTORS
+from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.sums import TreeSum
 
 pytestmark = pytest.mark.dask
@@ -712,3 +718,32 @@ def test_the_cost_of_no_rows(X):
     table = dd.from_pandas(pd.DataFrame(X[:100]), npartitions=2)
     with pytest.raises(ValueError, match="X has 0 samples"):
         model.cost(table[table[0] > 1e9].to_dask_array())
+
+
+@pytest.mark.parametrize("where", ["here", "on workers"])
+def test_rows_that_all_centres_left_behind_get_one_by_a_swap(where):
+    """Twenty tight rows of many, in which no restart had a centre."""
+    rng = np.random.default_rng(4)
+    groups = rng.integers(3, size=20_000)
+    X = rng.normal(size=(20_000, 3)) + 40.0 * np.eye(3)[groups]
+    X[::1000] = [0.0, 90.0, 0.0] + 0.01 * rng.normal(size=(20, 3))
+    groups[::1000] = -1
+    one, two, three = (np.flatnonzero(groups == j) for j in range(3))
+    seeds = np.array(
+        [[one[X[one, 1].argmin()], one[X[one, 1].argmax()], two[0], three[0]]]
+    )
+    kernel = Linear()
+    with Workers(1) as workers, dask.config.set(scheduler="threads"):
+        table = da.from_array(X, chunks=(8_192, 3)) if where == "on workers" else X
+        rows = as_rows(table, workers)
+        rows.persist(2**30)
+        engine = new_engine(rows, landmark_space(kernel, X[:8], rows.dtype, workers))
+        (result,) = lloyd(engine, engine.centers_at(seeds), max_iter=50, tol=1e-6)
+        schedule = Schedule(1, 50, 1e-6, 0, swaps=True)
+        search = Search(schedule, kernel.distances_among, Progress(NystromKMeans()))
+        found = search.rescue_far_rows(engine, result, np.random.default_rng(0))
+        labels = found.labels[np.arange(len(X))]
+    assert result.cost > 1.5 * found.cost
+    assert len(set(labels[::1000])) == 1
+    assert found.counts[labels[0]] == 20.0
+    assert found.cost == pytest.approx(3.0, rel=0.05)

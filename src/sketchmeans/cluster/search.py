@@ -76,9 +76,10 @@ def search_clusters(
             best, *_ = search.finish(engine, best.centers)
         results = [best]
     result, is_sound = results[0], True
-    if not (given or is_remote) and kernel.positive_definite:
+    if kernel.positive_definite and not given:
         result = search.rescue_far_rows(engine, result, rng)
-        result, is_sound = audit_result(engine, result)
+        if not is_remote:
+            result, is_sound = audit_result(engine, result)
     return Found(space, engine, result, is_sound)
 
 

@@ -8,7 +8,13 @@ import numpy as np
 
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.backend import Backend, LocalBackend, new_backend
-from sketchmeans.engine.bounds import Bounds, CenterShifts, Reassign, Totals
+from sketchmeans.engine.bounds import (
+    Bounds,
+    CenterShifts,
+    Reassign,
+    RowState,
+    Totals,
+)
 from sketchmeans.engine.passes import (
     FullPass,
     LoosenBounds,
@@ -19,6 +25,7 @@ from sketchmeans.engine.passes import (
 from sketchmeans.engine.queries import (
     AllDistances,
     FarthestRows,
+    GatherStates,
     NearestMembers,
     OwnCosts,
     Predict,
@@ -158,7 +165,8 @@ class BlockEngine:
     def two_nearest(self, centers: Centers) -> TwoNearest:
         """Return the two nearest centres of every row, for one restart."""
         self._bounds = None  # the next pass is a full one, whatever was before
-        state, _ = self.backend.run(FullPass(centers))
+        left, _ = self.backend.run(FullPass(centers))
+        state = self._gather(left)
         first, second = (
             np.square(bound, dtype=np.float64) for bound in (state.upper, state.lower)
         )
@@ -185,8 +193,14 @@ class BlockEngine:
         """Return what each row costs: at most that, where a pass has left bounds."""
         if self._bounds is None:
             return self.own_costs(result.labels, result.centers)
-        costs = np.square(self._bounds.rows.upper, dtype=np.float64)
+        upper = self._gather(self._bounds.rows).upper
+        costs = np.square(upper, dtype=np.float64)
         return costs if self.rows.weights is None else costs * self.rows.weights
+
+    def _gather(self, state: Any) -> RowState:
+        """Return what a pass has left with the rows, here."""
+        found: RowState = self.backend.run(GatherStates(), state)[1]
+        return found
 
     def predict(self, centers: Centers) -> Any:
         """Return every row's nearest centre."""

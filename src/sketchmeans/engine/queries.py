@@ -71,6 +71,32 @@ class OwnCosts(CostPass):
 
 
 @dataclass(frozen=True)
+class GatherStates(Reduction):
+    """What a pass has left with all rows, brought here: a few numbers per row."""
+
+    def chunk(
+        self, blocks: KernelBlocks, state: RowState
+    ) -> tuple[None, list[tuple[int, RowState]]]:
+        return None, [(blocks.rows.first, state)]
+
+    def combine(
+        self, summaries: list[list[tuple[int, RowState]]]
+    ) -> list[tuple[int, RowState]]:
+        return [part for summary in summaries for part in summary]
+
+    def finalize(self, summary: list[tuple[int, RowState]]) -> RowState:
+        states = [state for _, state in sorted(summary, key=lambda part: part[0])]
+        if len(states) == 1:
+            return states[0]
+        return RowState(
+            *(
+                np.concatenate([getattr(state, name) for state in states])
+                for name in ("labels", "upper", "lower")
+            )
+        )
+
+
+@dataclass(frozen=True)
 class FarthestRows(Reduction):
     """The rows with the largest weighted distance to their own centre."""
 

@@ -254,7 +254,9 @@ def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
     A group that no subsample had a row of is such: together they are a good part of the
     cost.
     """
-    k, labels = len(result.counts), np.asarray(result.labels)
+    k, labels = len(result.counts), result.labels
+    if not isinstance(labels, np.ndarray):  # they stay with rows that are elsewhere
+        labels = labels[np.arange(len(engine.rows))]
     costs = engine.row_costs(result)
     totals = np.bincount(labels, costs, minlength=k)
     means = np.divide(totals, result.counts, out=np.zeros(k), where=result.counts > 0.0)
