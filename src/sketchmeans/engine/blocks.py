@@ -190,9 +190,10 @@ class BlockEngine:
         return costs
 
     def row_costs(self, result: LloydResult) -> Array:
-        """Return what each row costs: at most that, where a pass has left bounds."""
+        """Return what each row costs at most, as the bounds of the last pass say."""
         if self._bounds is None:
-            return self.own_costs(result.labels, result.centers)
+            self._full_pass(result.centers)
+        assert self._bounds is not None
         upper = self._gather(self._bounds.rows).upper
         costs = np.square(upper, dtype=np.float64)
         return costs if self.rows.weights is None else costs * self.rows.weights
