@@ -202,6 +202,50 @@ def report(
 
 
 @app.command()
+def certify(
+    model: o.ModelFile,
+    data: o.Data,
+    seconds: Annotated[
+        float,
+        typer.Option(metavar="S", help="Time to look for a proof.", min=0.0),
+    ] = 60.0,
+    ratio: Annotated[
+        float | None,
+        typer.Option(
+            metavar="R", help="Stop when the cost is proved to be at most R × the best."
+        ),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option(
+            metavar="P",
+            help="Probability of what is left to chance if time is short; 1 leaves "
+            "nothing to chance.",
+        ),
+    ] = 0.95,
+    header: o.Header = None,
+    zero_based: o.ZeroBased = None,
+    seed: o.Seed = 0,
+    as_json: o.Json = False,
+    quiet: o.QuietAnswer = False,
+    verbose: o.Verbose = False,
+    debug: o.Debug = False,
+) -> None:
+    """Prove how far a saved model is from the best possible clustering."""
+    from sketchmeans.cli import certify as command
+    from sketchmeans.cli.data import Reading
+
+    screen = _screen(as_json, quiet, verbose, debug, answers=True)
+    options = {
+        "max_seconds": seconds,
+        "ratio": ratio,
+        "confidence": confidence,
+        "random_state": seed,
+    }
+    command.run(screen, model, data, options, Reading(header, zero_based))
+
+
+@app.command()
 def compare(
     data: o.Data,
     n_clusters: o.NClusters,

@@ -119,6 +119,12 @@ class Certificate(Result):
         return float("inf") if self.cost > 0.0 else 1.0
 
     @property
+    def interval(self) -> str:
+        """The cost, and where the optimum is proved to be."""
+        least, cost = (f"{value:.4g}" for value in (self.lower_bound, self.cost))
+        return f"cost {cost}, proved optimum between {least} and {cost}"
+
+    @property
     def sentence(self) -> str:
         """What is proved, in words."""
         groups = f"{self.n_clusters:,} groups" if self.n_clusters else "k groups"

@@ -23,7 +23,7 @@ from sketchmeans.numerics.linalg import Array
 #: Rows of a subset: at least, at most, and for each cluster.
 _FEW_ROWS, _MOST_ROWS, _ROWS_PER_CLUSTER = 300, 1_000, 12
 #: Larger subsets lose less; seconds of one core for each of their rows.
-_SECONDS_PER_ROW = {1_000: 8e-3, 600: 1.6e-3}
+_LARGE_ROWS, _SECONDS_PER_ROW = 600, 2.5e-3
 #: Share of the seconds for spectral bounds of subsets, which all others build on.
 _SPECTRAL_SHARE = 0.4
 #: Stop improving a subset where 25 steps gain less, for many and for few subsets.
@@ -97,16 +97,13 @@ class PartitionBound:
 def choose_subset_size(n: int, k: int, max_seconds: float, n_jobs: int) -> int:
     """Return the rows of a subset; all rows, if they are few.
 
-    The largest with which all subsets can be done in the time, as a rule: larger ones
-    lose less.
+    Larger ones, which lose less, if all of them can be done in the time.
     """
     if n <= _MOST_ROWS:
         return n
     least = min(max(_FEW_ROWS, _ROWS_PER_CLUSTER * k), _MOST_ROWS)
-    for size, seconds in _SECONDS_PER_ROW.items():
-        if size > least and n * seconds <= 0.7 * max_seconds * n_jobs:
-            return size
-    return least
+    is_affordable = n * _SECONDS_PER_ROW <= 0.7 * max_seconds * n_jobs
+    return max(least, _LARGE_ROWS) if is_affordable else least
 
 
 def compute_subset_gram(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
