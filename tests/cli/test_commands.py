@@ -339,6 +339,14 @@ def test_certify(data, run):
     refused(run("certify", model, data / "shop.csv", "--ratio", "0.5"), 1, "ratio")
 
 
+def test_a_fit_with_a_report_says_what_is_proved(data, run, tmp_path):
+    options = ["-k", "3", *TABLE, "--report", tmp_path / "r.html"]
+    said = run("fit", data / "shop.csv", *options)
+    assert "proved optimum between" in said.out
+    found = run("fit", data / "shop.csv", *options, "--json").json
+    assert found["certificate"]["lower_bound"] <= found["cost"] * (1 + 1e-6)
+
+
 def test_compare(data, run):
     options = ("-k", 3, *TABLE, "--landmarks", "uniform,kmeans++", "--n-landmarks", 30)
     said = run("compare", data / "shop.csv", *options)
@@ -349,7 +357,9 @@ def test_compare(data, run):
     model = python_model(n_landmarks=30).fit(FRAME)
     assert found["names"] == ["uniform", "kmeans++", "plain k-means"]
     assert found["cost"][0] == pytest.approx(model.cost_)
-    bound = diagnostics.certificate(model.estimator_, model.prepare(FRAME))
+    bound = diagnostics.certificate(
+        model.estimator_, model.prepare(FRAME), max_seconds=5.0, random_state=0
+    )
     assert found["ratio"][0] == pytest.approx(bound.ratio)
     assert np.diag(found["agreement"]) == pytest.approx(np.ones(3))
     assert found["class_information"] == pytest.approx([1.0] * 3)

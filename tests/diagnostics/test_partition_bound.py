@@ -177,10 +177,10 @@ def test_more_clusters_than_subsets_can_say_anything_about(digits):
 
 
 def test_subset_sizes():
-    assert choose_subset_size(700, 10, 20.0, 2) == 700
+    assert choose_subset_size(600, 10, 20.0, 2) == 600
     assert choose_subset_size(60_000, 10, 20.0, 2) == 300
     assert choose_subset_size(60_000, 10, 300.0, 2) == 600
-    assert choose_subset_size(60_000, 50, 20.0, 2) == 600
+    assert choose_subset_size(60_000, 90, 20.0, 2) == 540
     assert choose_subset_size(60_000, 900, 20.0, 2) == 1_000
 
 

@@ -107,7 +107,8 @@ def _say(screen: Screen, found: Any, shape: tuple[int, int]) -> None:
     screen.say()
     screen.say(
         "certified: the cost is at most so many times that of the best possible "
-        "clusters.\nagreement: with the clusters of the lowest cost (adjusted Rand "
+        "clusters\n(at a confidence of 95% where rows are many).\n"
+        "agreement: with the clusters of the lowest cost (adjusted Rand "
         "index; 1 is the same, 0 chance).\n* in units of the columns, not of the "
         "kernel: not to be compared."
     )

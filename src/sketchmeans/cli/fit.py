@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from sketchmeans.cli.bars import duration, watched
+from sketchmeans.cli.certify import say_certificate
 from sketchmeans.cli.data import Reading, built_estimator, readable, table_clusterer
 from sketchmeans.cli.interrupt import finishing_pass
 from sketchmeans.cli.output import (
@@ -75,9 +76,13 @@ def run(
             model.fit(table, checkpoint=checkpoint)
         seconds = time.perf_counter() - start
         classes = known_classes(model, table)
-        failures = _write(screen, model, table, outputs, classes)
+        failures, proved = _write(screen, model, table, outputs, classes)
     found = _found(model, seconds, classes)
     _say(screen, model, found)
+    if proved is not None:
+        screen.say()
+        say_certificate(screen, proved)
+        found["certificate"] = proved.to_dict()
     written = [file for file in outputs.files if file not in failures]
     if written:
         screen.say(f"\nWrote {', '.join(written)}.")
@@ -93,10 +98,11 @@ def run(
 
 def _write(
     screen: Screen, model: Any, table: Any, outputs: Outputs, classes: Any
-) -> dict[str, str]:
+) -> tuple[dict[str, str], Any]:
     """Write what was asked for; return the files that could not be, with the reason.
 
-    One that fails does not keep the others from being written.
+    One that fails does not keep the others from being written.  The certificate of the
+    report is returned, too.
     """
     from sketchmeans import save
 
@@ -107,12 +113,12 @@ def _write(
             screen, model, table, file, classes=classes
         ),
     }
-    failures = {}
+    failures, proved = {}, None
     for file, write in writers.items():
         if file is None:
             continue
         try:
-            write(file)
+            written = write(file)
         except BrokenPipeError:  # of labels that go to standard output
             raise
         except (OSError, ValueError, MemoryError) as error:
@@ -120,7 +126,8 @@ def _write(
             failures[file] = reason.rstrip(".")
         else:
             screen.written.append(file)
-    return failures
+            proved = getattr(written, "certificate", proved)
+    return failures, proved
 
 
 def command_line() -> str:

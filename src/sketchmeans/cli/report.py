@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from sketchmeans.cli.certify import say_certificate
 from sketchmeans.cli.data import Reading, loaded, model_and_rows, readable
 from sketchmeans.cli.output import check_apart, check_report
 from sketchmeans.cli.screen import Screen
@@ -32,7 +33,7 @@ def run(
     shape = _shape(image_shape)
     fitted = loaded(model)
     with readable(data, screen, reading) as table, screen.warnings():
-        written_report(
+        report = written_report(
             screen,
             fitted,
             table,
@@ -41,14 +42,16 @@ def run(
             image_shape=shape,
             title=title,
         )
+    if report.certificate is not None:
+        say_certificate(screen, report.certificate)
     screen.say(f"Wrote {out}.")
     screen.json({"files": [out]})
 
 
 def written_report(
     screen: Screen, model: Any, table: Table, out: str, *, classes: Any, **options: Any
-) -> None:
-    """Write the report of a model on a table."""
+) -> Any:
+    """Write the report of a model on a table, and return what is in it."""
     from sketchmeans.cli.fit import command_line
     from sketchmeans.report import write_report
 
@@ -60,7 +63,7 @@ def written_report(
             n_rows = len(rows) if name in _ROW_BY_ROW else None
             shown.next(f"Report: {name}", n_rows)
 
-        write_report(
+        report = write_report(
             inner,
             rows,
             out,
@@ -70,6 +73,7 @@ def written_report(
             **options,
         )
         shown.finish()
+    return report
 
 
 def known_classes(model: Any, table: Table) -> Any:

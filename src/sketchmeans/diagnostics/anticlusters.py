@@ -19,7 +19,7 @@ from sketchmeans.numerics.linalg import Array, eigen_decomposition, pseudo_inver
 #: Directions in which the means of subsets are balanced, and landmarks that span them.
 _DIRECTIONS, _LANDMARKS = 150, 400
 #: Rows whose within-cluster scatter gives the directions.
-_SCATTER_ROWS = 6_000
+_SCATTER_ROWS = 4_000
 #: Most subsets that rows are dealt to together: an assignment takes the third power.
 _TOGETHER = 100
 

@@ -228,7 +228,7 @@ def certificate(
         A row of weight 3 counts as three rows.
     subset_size : int, optional
         For "auto" and "semidefinite": rows of a subset, chosen from n, k and
-        `max_seconds` where it is None; all rows, if these are at most 1,000.
+        `max_seconds` where it is None; all rows, if these are at most 600.
     n_subsamples : int, optional
         For "subsample"; 4 where it is None.
     subsample_size : int, optional

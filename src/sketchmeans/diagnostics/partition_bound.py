@@ -21,10 +21,11 @@ from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.numerics.linalg import Array
 
 #: Rows of a subset: at least, at most, and for each cluster.
-_FEW_ROWS, _MOST_ROWS, _ROWS_PER_CLUSTER = 300, 1_000, 12
-#: Larger subsets lose less; seconds of one core for each of their rows.
-_LARGE_ROWS, _SECONDS_PER_ROW = 600, 2.5e-3
-#: Share of the seconds for spectral bounds of subsets, which all others build on.
+_FEW_ROWS, _MOST_ROWS, _ROWS_PER_CLUSTER = 300, 1_000, 6
+#: Larger subsets lose less; seconds of one core for each of their rows, and the number
+#: of clusters that doubles them.
+_LARGE_ROWS, _SECONDS_PER_ROW, _DOUBLING = 600, 2.5e-3, 20
+#: Share of the seconds left for spectral bounds of subsets, which all else builds on.
 _SPECTRAL_SHARE = 0.4
 #: Stop improving a subset where 25 steps gain less, for many and for few subsets.
 _GAIN_OF_MANY, _GAIN_OF_FEW, _FEW_SUBSETS = 1e-3, 3e-4, 8
@@ -45,9 +46,10 @@ class Goal:
     wanted: float
     confidence: float
 
-    def is_over(self, share: float = 1.0) -> bool:
-        """Say whether this share of the seconds has passed."""
-        return time.perf_counter() - self.start >= share * self.max_seconds
+    @property
+    def seconds_left(self) -> float:
+        """The time that is left."""
+        return self.start + self.max_seconds - time.perf_counter()
 
 
 @dataclass
@@ -99,10 +101,11 @@ def choose_subset_size(n: int, k: int, max_seconds: float, n_jobs: int) -> int:
 
     Larger ones, which lose less, if all of them can be done in the time.
     """
-    if n <= _MOST_ROWS:
+    if n <= _LARGE_ROWS:
         return n
     least = min(max(_FEW_ROWS, _ROWS_PER_CLUSTER * k), _MOST_ROWS)
-    is_affordable = n * _SECONDS_PER_ROW <= 0.7 * max_seconds * n_jobs
+    seconds = n * _SECONDS_PER_ROW * (1.0 + k / _DOUBLING)
+    is_affordable = seconds <= 0.7 * max_seconds * n_jobs
     return max(least, _LARGE_ROWS) if is_affordable else least
 
 
@@ -172,18 +175,19 @@ def bound_by_partition(
 
     # A batch that has begun counts as a whole: stopping depends on the past alone.
     height = 2 * rows.workers.n_jobs
+    reserve = (1.0 - _SPECTRAL_SHARE) * goal.seconds_left
     for start in range(0, len(order), height):
         batch = order[start : start + height].tolist()
         found.spectral += rows.workers.map(lambda i: open_problem(i).spectral, batch)
-        if goal.is_over(_SPECTRAL_SHARE):
+        if goal.seconds_left < reserve:
             break
     enough = note()
     for start in range(0, len(found.spectral), rows.workers.n_jobs):
-        if enough or (start and goal.is_over()):
+        if enough or (start and goal.seconds_left <= 0.0):
             break
         batch = order[start : min(start + rows.workers.n_jobs, len(found.spectral))]
         found.excess += rows.workers.map(improve, batch.tolist())
-        is_last = len(found.excess) == len(found.spectral) or goal.is_over()
+        is_last = len(found.excess) == len(found.spectral) or goal.seconds_left <= 0.0
         if is_last or time.perf_counter() - goal.start - found.path[-1][0] > _PAUSE:
             enough = note()
     return found
