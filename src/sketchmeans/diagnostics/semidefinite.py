@@ -19,6 +19,7 @@ from functools import cached_property
 from math import frexp, inf, ldexp, sqrt
 
 import numpy as np
+from scipy.linalg import qr
 
 from sketchmeans.numerics.linalg import (
     Array,
@@ -34,6 +35,9 @@ _VALUE_ROUNDINGS, _CENTRING_ROUNDINGS, _EIGEN_ROUNDINGS = 64.0, 8.0, 8.0
 _CHECK_STEPS, _MAX_STEPS = 25, 300
 #: Step size in units of ``‖HKH‖_F/√k``, and over-relaxation.
 _PENALTY, _RELAXATION = 1.5, 1.6
+#: Steps with exact eigenvectors before they are followed, and what is added to the
+#: eigenvalues there, so that negative ones stay behind.
+_EXACT_STEPS, _SHIFT = 3, 0.2
 #: Stop where the last steps raised the bound by less than this share of it.
 _LEAST_GAIN = 2e-4
 
@@ -177,7 +181,9 @@ class _AlternatingDirections:
         self._floor = -np.outer(self._q, self._q)
         self._inside = np.zeros_like(self._objective)
         self._dual = np.zeros_like(self._objective)
-        self._k, self._n_vectors = k, 4 * k
+        self._k, self._n_vectors, self._n_exact = k, 4 * k, 0
+        self._vectors = np.empty((len(K), 0), np.float32)
+        self._rng = np.random.default_rng(0)
 
     @property
     def multipliers(self) -> Array:
@@ -198,23 +204,43 @@ class _AlternatingDirections:
     def _project(self, M: Array) -> Array:
         """Return the nearest matrix to M of eigenvalues in 0..1 and trace k − 1.
 
-        Only the eigenvectors that are left are computed: they are few.
+        Only the eigenvectors that are left are computed: they are few.  After the first
+        steps they hardly change, so that one step of subspace iteration follows them.
         """
+        if self._n_exact < _EXACT_STEPS or 2 * self._n_vectors >= len(M):
+            values, vectors = self._decompose(M)
+            self._n_exact += 1
+        else:
+            values, vectors = self._follow(M)
+        shares = np.clip(values - _find_cut(values, self._k - 1), 0.0, 1.0)
+        positive = shares > 0.0
+        self._n_vectors = int(1.15 * positive.sum()) + 4
+        self._vectors = vectors[:, -self._n_vectors :]
+        leading = vectors[:, positive]
+        return np.asarray((leading * shares[positive].astype(np.float32)) @ leading.T)
+
+    def _decompose(self, M: Array) -> tuple[Array, Array]:
+        """Return all eigenvectors that count, and some more."""
         s = len(M)
         while True:
             wanted = min(self._n_vectors, s)
             some = wanted if 2 * wanted < s else None
             driver = "evd" if some is None else "evr"
             values, vectors = eigen_decomposition(M, largest=some, driver=driver)
-            cut = _find_cut(values, self._k - 1)
-            if some is None or cut > values[0]:
-                break
+            if some is None or _find_cut(values, self._k - 1) > values[0]:
+                return values, vectors
             self._n_vectors = 2 * wanted
-        shares = np.clip(values - cut, 0.0, 1.0)
-        positive = shares > 0.0
-        self._n_vectors = int(1.15 * positive.sum()) + 4
-        leading = vectors[:, positive]
-        return np.asarray((leading * shares[positive].astype(np.float32)) @ leading.T)
+
+    def _follow(self, M: Array) -> tuple[Array, Array]:
+        """Return approximate eigenvectors, from those of the last step."""
+        Q = self._vectors
+        missing = self._n_vectors - Q.shape[1]
+        if missing > 0:
+            more = self._rng.standard_normal((len(M), missing), dtype=np.float32)
+            Q = np.concatenate([Q, more], axis=1)
+        Q = qr(M @ Q + np.float32(_SHIFT) * Q, mode="economic", check_finite=False)[0]
+        values, vectors = eigen_decomposition(Q.T @ (M @ Q))
+        return values, Q @ vectors
 
 
 def _find_cut(values: Array, total: int) -> float:
