@@ -37,7 +37,7 @@ def bound_mean(values: Array, n_total: int, confidence: float) -> float:
     --------
     >>> import numpy as np
     >>> round(bound_mean(np.full(20, 5.0), 1000, 0.95), 2)
-    4.16
+    4.22
     >>> bound_mean(np.array([1.0, 2.0, 3.0]), 3, 0.95)
     2.0
     """
