@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -52,8 +52,8 @@ class Certificate(Result):
     n_solved: int | None = None
     subset_size: int | None = None
     certain_bound: float | None = None
-    seconds: float | None = None
-    path: Array | None = None
+    seconds: float | None = field(default=None, compare=False)
+    path: Array | None = field(default=None, compare=False)
     _shown_properties: ClassVar[tuple[str, ...]] = ("ratio", "sentence")
 
     @property
