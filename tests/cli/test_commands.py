@@ -348,6 +348,21 @@ def test_what_is_no_ordinary_file_is_left_alone(data, run, tmp_path):
     refused(said, 2, "is not a regular file")
 
 
+def test_certify(data, run):
+    model = data / "model.skm"
+    said = run("certify", model, data / "shop.csv", "--seconds", "5")
+    assert said.code == 0
+    assert "No clustering into 3 groups can have a cost below" in said.out
+    assert "proved optimum between" in said.out
+    assert "the bound is certain" in said.out
+    assert "█" in said.out
+    found = run("certify", model, data / "shop.csv", "--json").json
+    assert found["method"] == "semidefinite"
+    assert found["lower_bound"] <= found["cost"] <= 1.05 * found["lower_bound"]
+    assert found["sentence"].startswith("no clustering")
+    refused(run("certify", model, data / "shop.csv", "--ratio", "0.5"), 1, "ratio")
+
+
 def test_compare(data, run):
     options = ("-k", 3, *TABLE, "--landmarks", "uniform,kmeans++", "--n-landmarks", 30)
     said = run("compare", data / "shop.csv", *options)
@@ -358,7 +373,9 @@ def test_compare(data, run):
     model = python_model(n_landmarks=30).fit(FRAME)
     assert found["names"] == ["uniform", "kmeans++", "plain k-means"]
     assert found["cost"][0] == pytest.approx(model.cost_)
-    bound = diagnostics.certificate(model.estimator_, model.prepare(FRAME))
+    bound = diagnostics.certificate(
+        model.estimator_, model.prepare(FRAME), max_seconds=5.0, random_state=0
+    )
     assert found["ratio"][0] == pytest.approx(bound.ratio)
     assert np.diag(found["agreement"]) == pytest.approx(np.ones(3))
     assert found["class_information"] == pytest.approx([1.0] * 3)
@@ -602,7 +619,9 @@ def test_debug_shows_where_an_error_is_from(data):
 def test_help_and_version(run):
     said = run("--help")
     assert said.code == 0
-    for command in ("fit", "predict", "report", "compare", "choose", "info", "demo"):
+    for command in (
+        *("fit", "predict", "report", "certify", "compare", "choose", "info", "demo"),
+    ):
         assert re.search(rf"{command}  +[A-Z]", said.out)
         assert run(command, "--help").code == 0
     assert run().out == said.out

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 
 from sketchmeans import KernelKMeans, NystromKMeans
@@ -75,3 +76,14 @@ def test_the_cost_is_that_of_the_exact_fit(seed):
     exact = KernelKMeans(12, random_state=seed).fit(X)
     model = NystromKMeans(12, random_state=seed).fit(X)
     assert model.cost_ <= 1.06 * exact.cost_
+
+
+def test_a_rare_flag_gets_a_landmark_with_a_linear_kernel():
+    """Three rows of many have a flag; scaled, it is a fifth of all variance."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(30_000, 4)), np.zeros(30_000)])
+    X[[7, 15_000, 29_999], -1] = 100.0
+    exact = KMeans(6, n_init=10, random_state=0).fit(X).inertia_
+    model = NystromKMeans(6, kernel="linear", random_state=0).fit(X)
+    assert (model.landmarks_[:, -1] == 100.0).any()
+    assert model.inertia_ <= 1.01 * exact

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sketchmeans.cli.certify import certify
 from sketchmeans.cli.choose import choose
 from sketchmeans.cli.compare import compare
 from sketchmeans.cli.demo import demo
@@ -39,7 +40,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (fit, predict, report, compare, choose, info, demo):
+for _command in (fit, predict, report, certify, compare, choose, info, demo):
     app.command()(expand_options(_command))
 
 

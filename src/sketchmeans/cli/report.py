@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sketchmeans.cli import options as o
+from sketchmeans.cli.certify import print_certificate
 from sketchmeans.cli.data import open_model_rows, open_table, read_classes
 from sketchmeans.cli.output import REPORT, check_outputs
 from sketchmeans.cli.progress import Display
@@ -49,7 +50,7 @@ def report(
     fitted = load(model)
     with open_table(data, file_options, screen) as table:
         classes = read_classes(fitted, table)
-        write_model_report(
+        written = write_model_report(
             screen,
             fitted,
             table,
@@ -58,14 +59,16 @@ def report(
             image_shape=shape,
             title=title,
         )
+    if written.certificate is not None:
+        print_certificate(screen, written.certificate)
     screen.print(f"Wrote {out}.")
     screen.print_json({"files": [out]})
 
 
 def write_model_report(
     screen: Screen, model: Any, table: Table, out: str, *, classes: Any, **options: Any
-) -> None:
-    """Write the report of a model on a table."""
+) -> Any:
+    """Write the report of a model on a table, and return what is in it."""
     from sketchmeans.cli.counted_rows import CountedTable
     from sketchmeans.report import write_report
 
@@ -78,7 +81,7 @@ def write_model_report(
             n_rows = len(rows) if name in _READING_STAGES else None
             display.next(f"Report: {name}", n_rows)
 
-        write_report(
+        written = write_report(
             getattr(model, "estimator_", model),
             rows,
             out,
@@ -88,6 +91,7 @@ def write_model_report(
             **options,
         )
         display.finish()
+    return written
 
 
 def _parse_shape(text: str | None) -> tuple[int, int] | None:

@@ -24,7 +24,8 @@ from sketchmeans.diagnostics.agreement import (
     clustering_accuracy,
     normalized_mutual_info_score,
 )
-from sketchmeans.diagnostics.certificate import Certificate, certificate
+from sketchmeans.diagnostics.certificate import certificate
+from sketchmeans.diagnostics.certificate_result import Certificate
 from sketchmeans.diagnostics.columns import ColumnSummary, column_summary
 from sketchmeans.diagnostics.comparison import Comparison, compare_models
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+import time
+from dataclasses import replace
+from math import inf
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import validated, weighted_rows
-from sketchmeans.data.rows import Block, Rows
+from sketchmeans.data.rows import Block, Rows, block_slices
+from sketchmeans.data.sampling import row_weights
+from sketchmeans.diagnostics.certificate_result import Certificate
 from sketchmeans.diagnostics.fitted import (
+    Assigner,
     Model,
+    NearestCenters,
     check_given_rows,
     check_model,
     fitted_space,
+)
+from sketchmeans.diagnostics.partition_bound import (
+    Goal,
+    OnProgress,
+    bound_by_partition,
+    choose_subset_size,
 )
 from sketchmeans.diagnostics.spectral_bounds import (
     SecondMoment,
@@ -25,63 +38,48 @@ from sketchmeans.diagnostics.spectral_bounds import (
 )
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.kernels import Kernel, Linear, is_given
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
-from sketchmeans.theory.checks import check_below
+from sketchmeans.numerics.parameters import (
+    as_generator,
+    check_integer,
+    check_number,
+    check_option,
+)
+from sketchmeans.theory.checks import check_below, check_positive
 from sketchmeans.theory.problem import check_definite
-from sketchmeans.theory.results import Result
 
 #: Landmarks for a model that has none of its own.
 _LANDMARKS = 1_000
 #: Subsamples, and the bounds of the rows of each.
 _SUBSAMPLES, _FEW_ROWS, _MOST_ROWS = 4, 1_200, 1_800
-
-
-@dataclass(frozen=True, repr=False)
-class Certificate(Result):
-    """A lower bound on the optimal cost, and so on how far a fit is from it.
-
-    Attributes
-    ----------
-    method : str
-    lower_bound : float
-        No k centres have a lower cost ``W`` on these rows.
-    cost : float
-        ``W`` of the model's centres on these rows.
-    residual_trace : float or None
-        ``tr(K − K̃)/n``: what the landmarks leave out, and with it the bound.
-    confidence : float
-        Probability with which the bound holds; 1 where no chance is involved.
-    n_landmarks : int or None
-        Landmarks behind the bound.
-    """
-
-    method: str
-    lower_bound: float
-    cost: float
-    residual_trace: float | None
-    confidence: float
-    n_landmarks: int | None = None
-    _shown_properties: ClassVar[tuple[str, ...]] = ("ratio",)
-
-    @property
-    def ratio(self) -> float:
-        """The cost is at most this many times the optimal cost."""
-        if self.lower_bound > 0.0:
-            return self.cost / self.lower_bound
-        return float("inf") if self.cost > 0.0 else 1.0
+#: Seconds for "auto" and "semidefinite".
+_SECONDS = 20.0
+#: Most clusters for each row of a subset: with more, subsets say little.
+_MOST_CLUSTERS = 0.5
+#: Parameters that belong to some methods only.
+_OPTIONS = {
+    "auto": ("max_seconds", "ratio", "subset_size", "on_progress"),
+    "semidefinite": ("max_seconds", "ratio", "subset_size", "on_progress"),
+    "nystrom": ("n_landmarks",),
+    "subsample": ("n_subsamples", "subsample_size"),
+}
 
 
 def certificate(
     model: Model,
     X: Any,
-    method: str = "nystrom",
+    method: str = "auto",
     n_landmarks: int | None = None,
     confidence: float = 0.95,
     *,
+    max_seconds: float | None = None,
+    ratio: float | None = None,
     sample_weight: Any = None,
-    n_subsamples: int = _SUBSAMPLES,
+    subset_size: int | None = None,
+    n_subsamples: int | None = None,
     subsample_size: int | None = None,
+    on_progress: OnProgress | None = None,
     random_state: Any = None,
 ) -> Certificate:
     """Bound the optimal cost of kernel k-means on `X` from below.
@@ -97,6 +95,15 @@ def certificate(
     The right-hand side is the least sum of squared distances to an affine subspace of
     dimension k − 1, and does not fall when a positive semi-definite matrix is added to
     K.  Weights enter as ``D^½KD^½``, with √w in place of 1.
+
+    **method="semidefinite"**, the one that "auto" takes: the rows are cut into disjoint
+    subsets, ``Σ_S |S| W_opt(S) ≤ n W_opt`` for every cut, each a small copy of all
+    clusters (`anticlusters`).  Each subset has a bound by the semidefinite programme of
+    Peng and Wei (`semidefinite`), evaluated in float64 with an allowance for rounding.
+    If all subsets are done in time the bound is *certain*.  Else it holds *at a
+    confidence*: the spectral bounds of all subsets are certain, and what the programme
+    adds to them is sampled in random order, with an interval that holds whenever
+    sampling stops (`betting`).  About a millisecond of one core for each row.
 
     **method="nystrom"**: with the Nyström approximation K̃ in place of K, as
     ``K − K̃ ⪰ 0``.  Certain, up to rounding: kernel values are in the float type of the
@@ -124,66 +131,194 @@ def certificate(
     ----------
     model : KernelKMeans, NystromKMeans or SketchedKMeans
         Fitted.  Behind a reducer the bound is about the reduced rows.
-    X : array-like or sparse matrix of shape (n, d)
+    X : array-like, sparse matrix, path or source, of shape (n, d)
         As a rule the rows of the fit.  With ``kernel="precomputed"``: the n × n kernel
         matrix of the fit.
-    method : {"nystrom", "subsample"}, default="nystrom"
+    method : {"auto", "semidefinite", "nystrom", "subsample"}, default="auto"
+        "auto" is "semidefinite", but "nystrom" for Dask collections and for more
+        clusters than half the rows of a subset.
     n_landmarks : int, optional
         For "nystrom": landmarks of the bound.  None takes those of the model, or 1,000
         rows for `KernelKMeans`; more than the model has are rows of `X`.
     confidence : float, default=0.95
-        For "subsample".
+        For what is left to chance.  With 1 "semidefinite" leaves nothing to chance.
+    max_seconds : float, optional
+        For "auto" and "semidefinite": subsets begun after that are not looked at.  20
+        where it is None.
+    ratio : float, optional
+        For "auto" and "semidefinite": stop when this ratio is proved.
     sample_weight : array-like of shape (n,), optional
         A row of weight 3 counts as three rows.
-    n_subsamples : int, default=4
-        For "subsample".
+    subset_size : int, optional
+        For "auto" and "semidefinite": rows of a subset, chosen from n, k and
+        `max_seconds` where it is None; all rows, if these are at most 600.
+    n_subsamples : int, optional
+        For "subsample"; 4 where it is None.
     subsample_size : int, optional
         Rows of each subsample, at most n.  None takes n/2, but at most 1,200, or n/8
         and at most 1,800 if that is more: the bound takes less time than the fit.
+    on_progress : callable, optional
+        For "auto" and "semidefinite": called with the number of subsets done, of all
+        subsets, and the bound.
     random_state : int, Generator, RandomState or None, default=None
-        Draws the subsamples and additional landmarks.
+        Draws the cut, the order of subsets, subsamples and additional landmarks.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.datasets import load_iris
     >>> from sketchmeans import NystromKMeans
-    >>> X = load_digits().data
-    >>> model = NystromKMeans(10, n_landmarks=300, random_state=0).fit(X)
+    >>> X = load_iris().data
+    >>> model = NystromKMeans(3, random_state=0).fit(X)
     >>> found = certificate(model, X)
-    >>> found.lower_bound < found.cost < 2 * found.lower_bound
+    >>> found.lower_bound <= found.cost <= 1.05 * found.lower_bound
     True
     """
-    check_option("method", method, ("nystrom", "subsample"))
-    confidence = check_below("confidence", confidence)
-    check_integer("n_subsamples", n_subsamples)
-    if subsample_size is not None:
-        check_integer("subsample_size", subsample_size, low=2)
-    if n_landmarks is not None:
-        check_integer("n_landmarks", n_landmarks)
-    unused = {"nystrom": "subsample_size", "subsample": "n_landmarks"}[method]
-    value = subsample_size if method == "nystrom" else n_landmarks
-    if value is not None:
-        raise ValueError(f"{unused}={value!r} should be None with method={method!r}.")
+    start = time.perf_counter()
+    check_option("method", method, tuple(_OPTIONS))
+    options = {
+        "n_landmarks": n_landmarks,
+        "max_seconds": max_seconds,
+        "ratio": ratio,
+        "subset_size": subset_size,
+        "n_subsamples": n_subsamples,
+        "subsample_size": subsample_size,
+        "on_progress": on_progress,
+    }
+    confidence = _check_options(method, confidence, options)
     model = check_model(model)
     rng = as_generator(random_state)
     X = validated(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
         rows = model._view(weighted_rows(X, sample_weight, workers))
-        kernel, total = _check_kernel(model, rows, rng), rows.total_weight
+        kernel = _check_kernel(model, rows, rng)
         k = len(model.cluster_sizes_)  # `n_clusters` may have been set since the fit
+        seconds = _SECONDS if max_seconds is None else float(max_seconds)
+        n = len(rows)
+        size = subset_size or choose_subset_size(n, k, seconds, workers.n_jobs)
+        if method == "auto":
+            is_remote = find_adapter(X) is not None
+            few = k > 1 and k > _MOST_CLUSTERS * min(size, n) and k < n
+            method = "nystrom" if is_remote or few else "semidefinite"
         if method == "subsample":
-            n = len(rows)
-            size = min(_MOST_ROWS, max(n // 8, min(n // 2, _FEW_ROWS), 2))
-            size = min(subsample_size or size, n)
-            bound = bound_by_subsamples(
-                rows, kernel, [k], n_subsamples, size, confidence, rng
-            )[0]
-            cost = _compute_cost(model, rows)
-            return Certificate(method, float(bound), cost / total, None, confidence)
-        moment, cost = _compute_moment(model, rows, kernel, n_landmarks, rng)
-    bound = moment.lower_bound(k) / total
-    residual = moment.residual / total
-    return Certificate(method, bound, cost / total, residual, 1.0, moment.n_landmarks)
+            found = _certify_by_subsamples(
+                model, rows, kernel, n_subsamples, subsample_size, confidence, rng
+            )
+        elif method == "nystrom":
+            found = _certify_by_landmarks(model, rows, kernel, n_landmarks, rng)
+        else:
+            goal = Goal(start, seconds, inf if ratio is None else ratio, confidence)
+            found = _certify_by_subsets(
+                model, rows, kernel, size, goal, rng, on_progress
+            )
+    return replace(found, n_clusters=k, seconds=time.perf_counter() - start)
+
+
+def _check_options(method: str, confidence: Any, options: dict[str, Any]) -> float:
+    """Check the parameters of a method, and return the confidence."""
+    for name, value in options.items():
+        if value is None:
+            continue
+        if name not in _OPTIONS[method]:
+            raise ValueError(f"{name}={value!r} should be None with method={method!r}.")
+        if name == "ratio" and not check_number(name, value) >= 1.0:
+            raise ValueError(f"ratio={value!r} should be >= 1.")
+        if name == "max_seconds":
+            check_positive(name, value)
+        if name in ("n_landmarks", "n_subsamples", "subset_size", "subsample_size"):
+            check_integer(name, value, low=2 if name.endswith("_size") else 1)
+    if (
+        method in ("auto", "semidefinite")
+        and check_number("confidence", confidence) == 1
+    ):
+        return 1.0
+    return check_below("confidence", confidence)
+
+
+def _certify_by_subsets(
+    model: Model,
+    rows: Rows,
+    kernel: Kernel,
+    size: int,
+    goal: Goal,
+    rng: np.random.Generator,
+    on_progress: OnProgress | None,
+) -> Certificate:
+    labels, costs = _assign_rows(model, rows)
+    total, cost = rows.total_weight, float(costs.sum())
+    goal = replace(goal, wanted=cost / goal.wanted if goal.wanted < inf else inf)
+
+    def show(done: int, of_all: int, bound: float) -> None:
+        if on_progress is not None:
+            on_progress(done, of_all, bound / total)
+
+    k = len(model.cluster_sizes_)
+    found = bound_by_partition(
+        rows, kernel, labels, costs, k, size, goal, rng, on_progress=show
+    )
+    path = np.array(found.path)
+    path[:, 1:] /= total
+    is_certain = goal.confidence == 1.0 or found.is_complete
+    return Certificate(
+        method="semidefinite",
+        lower_bound=found.likely / total,
+        cost=cost / total,
+        residual_trace=None,
+        confidence=1.0 if is_certain else goal.confidence,
+        n_subsets=found.n_subsets,
+        n_solved=len(found.excess),
+        subset_size=found.subset_size,
+        certain_bound=found.certain / total,
+        path=path,
+    )
+
+
+def _assign_rows(model: Model, rows: Rows) -> tuple[Array, Array]:
+    """Return labels, -1 for rows of weight 0, and weighted costs of all rows."""
+    assign = Assigner(model, rows)
+
+    def read(span: tuple[int, int]) -> NearestCenters:
+        return assign(rows.block(*span), np.arange(*span))
+
+    edges = block_slices(len(rows), assign.space.height)
+    found = list(rows.workers.map(read, edges))
+    labels = np.concatenate([nearest.labels for nearest in found])
+    weights = row_weights(rows)
+    costs = weights * np.concatenate([nearest.own for nearest in found])
+    return np.where(weights > 0.0, labels, -1), costs
+
+
+def _certify_by_subsamples(
+    model: Model,
+    rows: Rows,
+    kernel: Kernel,
+    n_subsamples: int | None,
+    subsample_size: int | None,
+    confidence: float,
+    rng: np.random.Generator,
+) -> Certificate:
+    n, k = len(rows), len(model.cluster_sizes_)
+    size = min(_MOST_ROWS, max(n // 8, min(n // 2, _FEW_ROWS), 2))
+    size = min(subsample_size or size, n)
+    count = n_subsamples or _SUBSAMPLES
+    bound = bound_by_subsamples(rows, kernel, [k], count, size, confidence, rng)[0]
+    cost = _compute_cost(model, rows) / rows.total_weight
+    return Certificate("subsample", float(bound), cost, None, confidence)
+
+
+def _certify_by_landmarks(
+    model: Model,
+    rows: Rows,
+    kernel: Kernel,
+    n_landmarks: int | None,
+    rng: np.random.Generator,
+) -> Certificate:
+    moment, cost = _compute_moment(model, rows, kernel, n_landmarks, rng)
+    total = rows.total_weight
+    bound = moment.lower_bound(len(model.cluster_sizes_)) / total
+    residual, m = moment.residual / total, moment.n_landmarks
+    return Certificate(
+        "nystrom", bound, cost / total, residual, 1.0, m, certain_bound=bound
+    )
 
 
 def _check_kernel(model: Model, rows: Rows, rng: np.random.Generator) -> Kernel:

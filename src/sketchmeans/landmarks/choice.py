@@ -22,7 +22,11 @@ from sketchmeans.kernels import (
 )
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.base import Landmarks, LandmarkSelector, draw_distinct_rows
-from sketchmeans.landmarks.coverage import PROBED_ROWS, cover_rare_rows
+from sketchmeans.landmarks.coverage import (
+    PROBED_ROWS,
+    cover_columns,
+    cover_rare_rows,
+)
 from sketchmeans.landmarks.dpp import KDPP
 from sketchmeans.landmarks.growth import LandmarkPath, choose_n_landmarks
 from sketchmeans.landmarks.kmeanspp import Centroids, KernelKMeansPlusPlus
@@ -135,14 +139,14 @@ def choose_landmarks(
     if int(size) > len(rows):
         raise ValueError(f"n_landmarks={size} should be <= n_samples={len(rows)}.")
     found = selector.select(rows, kernel, int(size), rng)
-    if path is not None and isinstance(landmarks, str) and landmarks == "uniform":
+    if is_auto(n_landmarks) and isinstance(landmarks, str) and landmarks == "uniform":
         found = _cover(found, path, rows, kernel, rng)
     return found, path
 
 
 def _cover(
     found: Landmarks,
-    path: LandmarkPath,
+    path: LandmarkPath | None,
     rows: Rows,
     kernel: Kernel,
     rng: np.random.Generator,
@@ -154,6 +158,8 @@ def _cover(
     if len(more):
         indices = np.concatenate([found.indices, more])
         found = Landmarks(kernel.points(rows, indices), indices)
+    if path is None:  # the kernel has features, and landmarks as many as these
+        return cover_columns(found, rows, kernel)
     if not kernel.proven or len(rows) > PROBED_ROWS:
         return found
     numbers = np.arange(len(rows))

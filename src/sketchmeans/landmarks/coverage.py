@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchmeans.data.rows import Rows
+from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.rows import Block, Rows, block_height
 from sketchmeans.data.sampling import row_weights
-from sketchmeans.kernels import Kernel, compute_gram
+from sketchmeans.kernels import Kernel, compute_gram, toarray
 from sketchmeans.landmarks.base import Landmarks
 from sketchmeans.numerics.linalg import Array, pseudo_inverse
 
@@ -71,4 +72,34 @@ def cover_rare_rows(
     indices = np.concatenate([landmarks.indices, numbers[chosen]])
     if not chosen:
         return landmarks
+    return Landmarks(kernel.points(rows, indices), indices)
+
+
+def cover_columns(landmarks: Landmarks, rows: Rows, kernel: Kernel) -> Landmarks:
+    """Add a row for each column in which all landmarks agree and other rows do not.
+
+    Centres in the span of such landmarks could not move along that column: a rare flag,
+    once it is scaled, may be a good part of the cost.  One pass over these columns.
+    """
+    points = toarray(landmarks.points)
+    columns = np.flatnonzero((points == points[0]).all(axis=0))
+    if landmarks.indices is None or not len(columns) or find_adapter(rows) is not None:
+        return landmarks
+    height = block_height(rows.n_features, 0)
+    most, farthest = np.zeros(len(columns)), np.zeros(len(columns), dtype=np.intp)
+
+    def find_farthest(block: Block) -> tuple[Array, Array]:
+        gaps = np.abs(block[:, columns].astype(np.float64) - points[0, columns])
+        places = gaps.argmax(axis=0)
+        return gaps[places, np.arange(len(columns))], places
+
+    for number, (gaps, places) in enumerate(rows.map(find_farthest, height)):
+        further = gaps > most
+        most[further] = gaps[further]
+        farthest[further] = number * height + places[further]
+    more = np.unique(farthest[most > 0.0])
+    more = more[row_weights(rows)[more] > 0.0]
+    if not len(more):
+        return landmarks
+    indices = np.concatenate([landmarks.indices, more])
     return Landmarks(kernel.points(rows, indices), indices)

@@ -35,6 +35,7 @@ from sketchmeans.report.plots import (  # noqa: E402
     plot_residual,
     plot_sizes,
 )
+from sketchmeans.report.proof_plot import plot_certificate_path  # noqa: E402
 from sketchmeans.report.write import Report, write_report  # noqa: E402
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Theme",
     "plot_agreement",
     "plot_bandwidth_path",
+    "plot_certificate_path",
     "plot_cost_path",
     "plot_features",
     "plot_k_path",

@@ -80,6 +80,7 @@ def render_page(found: Findings) -> str:
             words.describe_cost(summary, found.row_map, model),
             words.describe_certificate(found.certificate, summary.n_clusters),
         ],
+        proved=_measure_proof(found.certificate),
         agreement=agreement and words.describe_agreement(agreement),
         facts=_list_facts(found),
         cards=cards[:_OPEN_CARDS],
@@ -101,6 +102,14 @@ def render_page(found: Findings) -> str:
         light=LIGHT,
         dark=DARK,
     )
+
+
+def _measure_proof(found: Certificate | None) -> tuple[str, str] | None:
+    """Return the interval of the optimum in words, and the proved share of the cost."""
+    if found is None or not isfinite(found.ratio):
+        return None
+    share = min(1.0 / found.ratio, 1.0) if found.cost > 0.0 else 1.0
+    return found.interval, f"{share:.2%}"
 
 
 def _make_tiles(found: Findings) -> list[Tile]:
@@ -183,10 +192,7 @@ def _list_facts(found: Findings) -> list[tuple[str, str]]:
         end = "converged" if model.converged_ else "had not converged"
         facts.append(("Iterations", f"{n_iter:,} over all rows; the fit {end}"))
     if found.certificate is not None:
-        few = found.certificate.method == "subsample"
-        bound = format_value(found.certificate.lower_bound)
-        rows = "subsamples" if few else "all rows"
-        facts.append(("Lower bound", f"{bound}, from the spectrum of {rows}"))
+        facts.append(("Lower bound", words.describe_method(found.certificate)))
     return [(label, _shorten_line(text)) for label, text in facts]
 
 

@@ -119,12 +119,30 @@ def describe_certificate(found: Certificate | None, n_clusters: int) -> str:
     if found.confidence < 1.0:
         sure = f" This holds with a probability of at least {found.confidence:.0%}."
     if found.ratio < 1.0005:
-        return f"No choice of {centres} could have a lower cost: it is the best.{sure}"
+        return (
+            f"No choice of {centres} can lower the cost by more than 0.05%: for all "
+            f"practical purposes, this clustering is the best possible one.{sure}"
+        )
     return (
         f"No choice of {centres}, by whatever method, can bring the cost below "
         f"{format_value(found.lower_bound)}. So this clustering costs at most "
-        f"{found.ratio:.3g} times as much as the best possible one. That is what can "
-        f"be proven; the true distance is often much smaller.{sure}"
+        f"{found.ratio:.3g} times as much as the best possible one: it is within "
+        f"{found.ratio - 1.0:.1%} of it. That is what can be proven; the true distance "
+        f"is often smaller.{sure}"
+    )
+
+
+def describe_method(found: Certificate) -> str:
+    """Say where a lower bound comes from."""
+    bound = format_value(found.lower_bound)
+    if found.method != "semidefinite":
+        rows = "subsamples" if found.method == "subsample" else "all rows"
+        return f"{bound}, from the spectrum of {rows}"
+    if found.n_subsets == 1:
+        return f"{bound}, from a semidefinite programme of all rows"
+    return (
+        f"{bound}, from semidefinite programmes of {found.n_solved:,} of "
+        f"{found.n_subsets:,} subsets"
     )
 
 

@@ -31,6 +31,8 @@ from sketchmeans.theory.results import Result, format_value
 SAMPLE_SIZE = 2_000
 #: Typical rows of a cluster: as rows of a table, and as images.
 _EXEMPLARS, _IMAGES = 5, 8
+#: Seconds to look for a proof.
+_PROOF_SECONDS = 10.0
 
 Paths = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
@@ -76,7 +78,7 @@ def write_report(
     title: str | None = None,
     command: str | None = None,
     sample_size: int = SAMPLE_SIZE,
-    certificate: str | Certificate | None = "nystrom",
+    certificate: str | Certificate | None = "auto",
     paths: Paths | None = None,
     random_state: Any = 0,
     on_stage: Callable[[str], Any] = lambda name: None,
@@ -89,9 +91,9 @@ def write_report(
     comes with its numbers as CSV.  It is readable on a phone, in dark and light, and on
     paper.
 
-    Costs a pass of n·m·(d + k) over the rows, and the certificate n·m·(d + m); rows are
-    read block by block, so files may be larger than memory.  The file appears whole or
-    not at all.
+    Costs a pass of n·m·(d + k) over the rows, and up to 10 seconds for the certificate;
+    rows are read block by block, so files may be larger than memory.  The file appears
+    whole or not at all.
 
     Parameters
     ----------
@@ -114,7 +116,7 @@ def write_report(
         The command behind the report, to be shown; by default the Python estimator.
     sample_size : int, default=2,000
         Rows of the map.
-    certificate : {"nystrom", "subsample"}, Certificate or None, default="nystrom"
+    certificate : {"auto", "semidefinite", "nystrom", "subsample"}, Certificate or None
         How the best possible cost is bounded, see `diagnostics.certificate`; or a
         certificate that you have.  There is none for a kernel that is not positive
         semi-definite.
@@ -156,7 +158,11 @@ def write_report(
     shape = _check_shape(image_shape, names)
     tables = _check_paths(paths)
     if not isinstance(certificate, Certificate | None):
-        check_option("certificate", certificate, ("nystrom", "subsample"))
+        check_option(
+            "certificate",
+            certificate,
+            ("auto", "semidefinite", "nystrom", "subsample"),
+        )
     map_rng, bound_rng = as_generator(random_state).spawn(2)
     on_stage("clusters")
     n_exemplars = _EXEMPLARS if shape is None else _IMAGES
@@ -194,7 +200,8 @@ def _certify(
         return wanted
     if kernel is not None and not kernel.positive_definite:
         return None
-    return certificate(model, X, wanted, random_state=rng)
+    limit = _PROOF_SECONDS if wanted in ("auto", "semidefinite") else None
+    return certificate(model, X, wanted, max_seconds=limit, random_state=rng)
 
 
 def _check_path(path: Any) -> Path:
