@@ -57,7 +57,11 @@ MODELS = {
     "sketched": lambda X: _fitted(SketchedKMeans(5, random_state=0), X),
     "features": lambda X: [Nystrom(n_landmarks=50, random_state=0).fit_transform(X)],
     "certificate": lambda X: [
-        certificate(NystromKMeans(5, n_landmarks=60, random_state=0).fit(X), X).ratio
+        certificate(
+            NystromKMeans(5, n_landmarks=60, random_state=0).fit(X),
+            X,
+            random_state=0,
+        ).ratio
     ],
     **{
         name: lambda X, reducer=reducer: [
