@@ -128,7 +128,7 @@ class FullPass(ClusterPass):
         labels = np.empty((n_rows, n_restarts), dtype=np.int32)
         nearest = np.empty((2, n_rows if n_restarts == 1 else 0), blocks.space.dtype)
         terms, counts = TreeSum(), TreeSum()
-        for number, span, found in blocks.map(assign):
+        for number, span, found in blocks.map(assign, matrix.n_centers):
             rows, (assigned, clusters, costs) = slice(*span), found
             labels[rows] = assigned.labels
             terms.add(number, _flatten(clusters.sums, costs))
@@ -192,7 +192,11 @@ class PartialPass(ClusterPass):
         labels = state.labels.copy()
         upper, lower = state.upper.copy(), state.lower.copy()
         groups = by_block(active, blocks.space.height)
-        results = blocks.workers.map(reassign, groups)
+        width = k + (rows.n_features if single else 0)
+        work = len(active) * blocks.space.n_columns * width / max(len(groups), 1)
+        if not (rows.in_memory if single else blocks.is_ready):
+            work = np.inf
+        results = blocks.workers.map(reassign, groups, work)
         terms, counts = TreeSum(), TreeSum()
         changes = {0: np.zeros(k * matrix.n_columns + 1)}  # blocks left out are zero
         for (number, part), (found, change) in zip(groups, results, strict=True):

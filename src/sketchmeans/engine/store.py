@@ -185,11 +185,26 @@ class KernelBlocks:
             centers, space.dtype, height, is_euclidean=space.is_euclidean
         )
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether no kernel value has to be computed, nor any row to be read."""
+        if self.is_kept:
+            return self.is_complete
+        return self.rows.in_memory and not self.space.storable
+
     def map(
-        self, function: Callable[[Span], Result]
+        self, function: Callable[[Span], Result], n_centers: int = 0
     ) -> Iterator[tuple[int, Span, Result]]:
-        """Yield number, span and result for all blocks, in order."""
-        found = self.workers.map(function, self.spans)
+        """Yield number, span and result for all blocks, in order.
+
+        Small products with `n_centers`, of blocks that are ready, stay in this thread
+        (MNIST, 400 landmarks: 0.59-0.73 s instead of 0.70-0.74).
+        """
+        work = np.inf
+        if n_centers and self.is_ready:
+            height = len(self.rows) / max(len(self.spans), 1)
+            work = height * self.space.n_columns * n_centers
+        found = self.workers.map(function, self.spans, work)
         for i, (span, result) in enumerate(zip(self.spans, found, strict=True)):
             yield self.first + i, span, result
 
