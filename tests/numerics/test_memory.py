@@ -179,7 +179,8 @@ measure(work)
     matrix = n_rows**2 * np.dtype(dtype).itemsize
     assert found["n"] == n_rows
     assert found["peak"] > 0.9 * matrix  # the meter sees the matrix
-    assert found["peak"] < 1.25 * matrix
+    # Tiles, threads and BLAS take 20 to 40 MB, by processor; half a matrix 81 MB.
+    assert found["peak"] < matrix + 60e6
 
 
 @linux

@@ -12,7 +12,12 @@ from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Block, Rows
-from sketchmeans.engine.gram import GramEngine, gram_matrix, has_distances
+from sketchmeans.engine.gram import (
+    GramEngine,
+    gram_matrix,
+    has_distances,
+    tiles_in_memory,
+)
 from sketchmeans.engine.init import Seeding, Start, read_start
 from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.progress import Progress
@@ -241,6 +246,8 @@ class KernelKMeans(KernelClusterer):
         n = len(rows)
         matrix = 0 if self.__sklearn_tags__().input_tags.pairwise else n * n
         distances = 4 * n * restarts * self.n_clusters * 8
+        if matrix:
+            matrix += tiles_in_memory(n, rows.workers.n_jobs)
         need = FIXED_NEED + matrix * rows.dtype.itemsize + distances
         plan_memory(
             need + rows.memory + rows.load_memory,

@@ -64,6 +64,12 @@ def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
     return K
 
 
+def tiles_in_memory(n: int, n_jobs: int) -> int:
+    """Return how many values the tiles of `gram_matrix` hold at once, at most."""
+    tile = min(n, _TILE)
+    return min(n_jobs, -(-n // tile)) * 3 * tile**2  # values, distances, a mirror image
+
+
 def has_distances(kernel: Kernel, Z: Block) -> bool:
     """Say whether a kernel computes distances to points, without its values."""
     return kernel.squared_distances(Z, np.float64) is not None
