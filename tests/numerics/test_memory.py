@@ -309,7 +309,7 @@ measure(work)
 def test_exact_fit_names_the_size_and_the_way_out():
     X = np.zeros((20_000, 2))
     with pytest.raises(MemoryError) as caught:
-        KernelKMeans(3, max_memory="1GB").fit(X)
+        KernelKMeans(3, max_memory="1GB", n_jobs=1).fit(X)
     text = str(caught.value)
     assert "n=20,000 rows needs 3.2" in text  # 20,000² · 8 bytes is 3.2 GB
     assert "20,000 x 20,000 kernel matrix" in text
