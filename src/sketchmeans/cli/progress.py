@@ -165,7 +165,7 @@ class Display:
         elif context.task_name == "block":
             self._progress.advance(self._tasks[id(context.parent)])
         elif context.task_name == "iteration":
-            tol = getattr(estimator, "tol", 0.0)
+            tol = getattr(estimator, "_tolerance", 0.0)
             self._add_iteration(self._tasks[id(context.parent)], metadata["cost"], tol)
 
 

@@ -19,8 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans.data.input import validated, weighted_rows
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.engine.blocks import BlockEngine, new_engine
-from sketchmeans.engine.init import Seeding, Start
+from sketchmeans.engine.init import Seeding
+from sketchmeans.engine.restarts import auto_restarts
 from sketchmeans.engine.space import Space
+from sketchmeans.engine.starts import Start
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import memory_budget
@@ -51,6 +53,10 @@ class FitOnly:
         )
 
 
+#: Relative drop of the cost at which Lloyd's algorithm stops, for so many clusters.
+_TOLERANCE, _CLUSTERS = 1e-4, 100
+
+
 class Clusterer(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -64,12 +70,10 @@ class Clusterer(
     _takes_dask = False
 
     #: What ``n_init="auto"`` stands for where restarts are cheap.
-    _auto_restarts = 12
-
     n_clusters: int
     n_init: int | str
     max_iter: int
-    tol: float
+    tol: float | str
     max_memory: float | str | None
     n_jobs: int | None
     verbose: int
@@ -98,11 +102,19 @@ class Clusterer(
     def _check_params(self) -> None:
         check_integer("n_clusters", self.n_clusters)
         check_integer("max_iter", self.max_iter)
-        check_number("tol", self.tol)
+        if not is_auto(self.tol):
+            check_number("tol", self.tol)
         if not isinstance(self.verbose, bool):
             check_integer("verbose", self.verbose, low=0)
         if not is_auto(self.n_init):
             check_integer("n_init", self.n_init)
+
+    @property
+    def _tolerance(self) -> float:
+        """What `tol` stands for: many clusters gain little, for long."""
+        if not is_auto(self.tol):
+            return float(self.tol)
+        return _TOLERANCE * max(1.0, self.n_clusters / _CLUSTERS)
 
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         """Return the validated rows of `fit`."""
@@ -118,7 +130,7 @@ class Clusterer(
     def _restarts(self, start: Start | Seeding) -> int:
         """Return how many restarts there are; a given start has one."""
         if not isinstance(start, Start):
-            return self._auto_restarts if is_auto(self.n_init) else int(self.n_init)
+            return auto_restarts(self.n_clusters, self.n_init)
         if not is_auto(self.n_init) and self.n_init != 1:
             warn_user(
                 f"n_init={self.n_init} restarts from a given init would all be the "
@@ -156,13 +168,13 @@ class Clusterer(
         if result.stopped and not result.converged:
             warn_user(
                 f"A callback stopped the fit after {result.n_iter} passes, before the "
-                f"cost fell by no more than tol={self.tol:g} of itself.",
+                f"cost fell by no more than tol={self._tolerance:g} of itself.",
                 ConvergenceWarning,
             )
         elif not result.converged:
             warn_user(
                 f"No convergence after {limit}={getattr(self, limit)} passes: the cost "
-                f"still fell by more than tol={self.tol:g} of itself. Raise {limit} or "
+                f"still fell by more than tol={self._tolerance:g} of itself. Raise {limit} or "
                 "tol.",
                 ConvergenceWarning,
             )

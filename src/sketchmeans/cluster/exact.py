@@ -18,11 +18,12 @@ from sketchmeans.engine.gram import (
     has_distances,
     tiles_in_memory,
 )
-from sketchmeans.engine.init import Seeding, Start, read_start
+from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import SWAP_WORK
 from sketchmeans.engine.space import FeatureSpace, LandmarkSpace, SpanSpace
+from sketchmeans.engine.starts import Start, read_start
 from sketchmeans.engine.swaps import improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import FromDistances, Kernel, is_given
@@ -60,8 +61,9 @@ class KernelKMeans(KernelClusterer):
         does not have is left out with a warning.
     kernel_params : dict, optional
         More keyword arguments of the kernel.
-    init : str, Seeding or array, default="greedy-k-means++"
-        "random", "k-means++", "greedy-k-means++", "local-search"; or points (k, d), row
+    init : str, Seeding or array, default="auto"
+        "random", "k-means++", "greedy-k-means++", "k-means||", "local-search"; "auto" is
+        greedy k-means++ up to 300 clusters, k-means|| above; or points (k, d), row
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
         Restarts; the best is kept.  "auto" is 12, or fewer (at least 2) where n²k is
@@ -69,8 +71,9 @@ class KernelKMeans(KernelClusterer):
         all centres; or 1 from a given start.
     max_iter : int, default=300
         Most passes of one restart.
-    tol : float, default=1e-4
-        Relative drop of the cost over a pass at which a restart has converged.
+    tol : float or "auto", default="auto"
+        Relative drop of the cost over a pass at which a restart has converged; "auto"
+        is 1e-4 up to 100 clusters, and k times 1e-6 above.
     max_memory : int, str or None, default=None
         Bytes, or a string such as "2GB", that the fit may use beyond its input; None
         is half of what is free.
@@ -129,10 +132,10 @@ class KernelKMeans(KernelClusterer):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
-        init: Any = "greedy-k-means++",
+        init: Any = "auto",
         n_init: int | str = "auto",
         max_iter: int = 300,
-        tol: float = 1e-4,
+        tol: float | str = "auto",
         max_memory: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -222,7 +225,7 @@ class KernelKMeans(KernelClusterer):
             else:
                 centers = engine.centers_of(start.partition(rows, kernel, k))
         many = f", {len(rngs)} restarts" if len(rngs) > 1 else ""
-        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self._tolerance}
         with progress.stage(f"{name}{many}", self.max_iter) as on_pass:
             results = lloyd(engine, centers, on_pass=on_pass, **limits)
         result = min(results, key=lambda result: result.cost)

@@ -26,13 +26,13 @@ from sketchmeans.cluster.search import search_clusters
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.labels import check_labels_path, written_labels
 from sketchmeans.data.rows import IN_MEMORY_BYTES, Block, Rows
-from sketchmeans.engine.init import read_start
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.space import (
     LandmarkSpace,
     SpanSpace,
     origin,
 )
+from sketchmeans.engine.starts import read_start
 from sketchmeans.engine.types import LloydResult
 from sketchmeans.kernels import Kernel, is_given, kernel_of
 from sketchmeans.kernels.bandwidth import Gamma
@@ -104,8 +104,9 @@ class NystromKMeans(KernelClusterer):
         it has a `sample_weight`.
     rank : int or None, default=None
         Keep at most this many eigen-directions of ``k(Z, Z)``.
-    init : str, Seeding or array, default="greedy-k-means++"
-        "random", "k-means++", "greedy-k-means++", "local-search"; or points (k, d), row
+    init : str, Seeding or array, default="auto"
+        "random", "k-means++", "greedy-k-means++", "k-means||", "local-search"; "auto" is
+        greedy k-means++ up to 300 clusters, k-means|| above; or points (k, d), row
         numbers (k,) or an initial partition (n,).
     n_init : int or "auto", default="auto"
         Restarts.  They run side by side and race on the subsamples: the worse half is
@@ -113,8 +114,9 @@ class NystromKMeans(KernelClusterer):
         of centres for rows far from all centres; or 1 from a given start.
     max_iter : int, default=300
         Most passes in each stage.
-    tol : float, default=1e-4
-        Relative drop of the cost over a pass at which Lloyd's algorithm stops.
+    tol : float or "auto", default="auto"
+        Relative drop of the cost over a pass at which Lloyd's algorithm stops; "auto"
+        is 1e-4 up to 100 clusters, and k times 1e-6 above.
     algorithm : {"progressive", "full"}, default="progressive"
         "progressive" seeds and iterates on nested subsamples first, then makes full
         passes until `tol` holds on all rows; a given start goes to full passes at
@@ -203,10 +205,10 @@ class NystromKMeans(KernelClusterer):
         landmarks: Any = "uniform",
         reducer: Any = None,
         rank: int | None = None,
-        init: Any = "greedy-k-means++",
+        init: Any = "auto",
         n_init: int | str = "auto",
         max_iter: int = 300,
-        tol: float = 1e-4,
+        tol: float | str = "auto",
         algorithm: str = "progressive",
         max_memory: float | str | None = None,
         n_jobs: int | None = None,
@@ -293,7 +295,9 @@ class NystromKMeans(KernelClusterer):
                 landmarks = replace(landmarks, points=wide)
                 found = search(cluster_rng, progress, rows.in_float64(), landmarks)
             result = found.result
-            exemplars = found.engine.exemplars(result.centers, result.labels)
+            exemplars = found.engine.exemplars(
+                result.centers, result.labels, result.distances
+            )
             progress.finish()
         if saved is not None:
             saved.warn_if_unsaved()

@@ -12,10 +12,11 @@ from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
-from sketchmeans.engine.init import Seeding, Start
+from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import Schedule, Search, sizes_for
 from sketchmeans.engine.space import SpanSpace, landmark_space
+from sketchmeans.engine.starts import Start
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import Kernel, compute_gram, is_given
 from sketchmeans.landmarks import Landmarks
@@ -107,7 +108,7 @@ def plan_schedule(
     return Schedule(
         restarts,
         model.max_iter,
-        model.tol,
+        model._tolerance,
         spare,
         progressive,
         swaps=is_auto(model.n_init) and is_seeded,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from sketchmeans.engine.restarts import Schedule, Search
 from sketchmeans.engine.space import InputSpace
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -27,10 +29,14 @@ from sketchmeans.numerics.parameters import (
     check_integer,
     is_auto,
 )
-from sketchmeans.reduction import ShiftedRows, as_reducer, fit_reducer
+from sketchmeans.reduction import ApproximateSVD, ShiftedRows, as_reducer, fit_reducer
 
 #: Restarts that go on in the original space, and passes until one is left.
 _FINALISTS, _PLAYOFF_PASSES = 3, 3
+
+#: Leading directions that are enough to look for any number of clusters, and rows in
+#: which they are found.
+_DIRECTIONS, _DIRECTION_ROWS = 48, 8192
 
 
 class SketchedKMeans(Clusterer):
@@ -55,17 +61,19 @@ class SketchedKMeans(Clusterer):
     refine_max_iter : int, default=300
         Most Lloyd passes in the original space; they stop at `tol`.  0 returns the
         partition of the sketch, as in the paper.
-    init : str or Seeding, default="greedy-k-means++"
-        How centres start on the sketch: "random", "k-means++", "greedy-k-means++" or
-        "local-search".
+    init : str or Seeding, default="auto"
+        How centres start on the sketch: "random", "k-means++", "greedy-k-means++",
+        "k-means||" or "local-search"; "auto" is greedy k-means++ up to 300 clusters,
+        and k-means|| above.
     n_init : int or "auto", default="auto"
         Restarts on the sketch; the best three are compared in the original space.
         "auto" is 12, the best of which is improved by swaps of centres for rows far
         from all centres.
     max_iter : int, default=300
         Most passes in each stage on the sketch.
-    tol : float, default=1e-4
-        Relative drop of the cost over a pass at which Lloyd's algorithm stops.
+    tol : float or "auto", default="auto"
+        Relative drop of the cost over a pass at which Lloyd's algorithm stops; "auto"
+        is 1e-4 up to 100 clusters, and k times 1e-6 above.
     max_memory : int, str or None, default=None
         Bytes, or a string such as "2GB", that the fit may use beyond its input; None
         is half of what is free.
@@ -120,12 +128,12 @@ class SketchedKMeans(Clusterer):
         self,
         n_clusters: int = 8,
         *,
-        reducer: str | BaseEstimator = "svd",
+        reducer: str | BaseEstimator | None = "auto",
         refine_max_iter: int = 300,
-        init: Any = "greedy-k-means++",
+        init: Any = "auto",
         n_init: int | str = "auto",
         max_iter: int = 300,
-        tol: float = 1e-4,
+        tol: float | str = "auto",
         max_memory: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -159,34 +167,42 @@ class SketchedKMeans(Clusterer):
         check_integer("refine_max_iter", self.refine_max_iter, low=0)
         seeding = as_seeding(self.init)
         sketch_rng, cluster_rng = as_generator(self.random_state).spawn(2)
-        reducer = as_reducer(self.reducer, self.n_clusters, sketch_rng, self.n_jobs)
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
             rows.widen_for(rows.moments().variance)
             space = InputSpace.of(rows, self.n_clusters)
+            reducer = self._make_reducer(rows.n_features, sketch_rng)
             progress = Progress(self, self.verbose)
-            with progress.step("sketch"):
-                near = ShiftedRows(rows, space.shift) if space.shift.any() else rows
-                view = fit_reducer(
-                    reducer, near, getattr(self, "feature_names_in_", None)
+            search = partial(
+                Search, distances=squared_distances_among, progress=progress
+            )
+            passes = 0
+            if reducer is None:
+                searched = search(self._schedule(rows, 0, seeding, n_final=1))
+                engine, (result, *_) = self._search(
+                    searched, rows, space, seeding, cluster_rng
                 )
-                schedule = self._schedule(view, self._restarts(seeding))
-                sketch = view.load()
-            search = Search(schedule, squared_distances_among, progress)
-            found = self._search(search, sketch, seeding, cluster_rng)
-            engine = local_engine(rows, space)
-            with progress.step("original space"):
-                # What is best on the sketch need not be best in the original space.
-                plugged = _plugged_back(engine, found, self.n_clusters)
-            best = int(np.argmin([result.cost for result in plugged]))
-            result = plugged[best]
-            if self.refine_max_iter:
-                result, best = self._refine(engine, plugged, search)
-                longer = replace(schedule, max_iter=self.refine_max_iter)
-                search = replace(search, schedule=longer)
-                result = search.rescue_far_rows(engine, result, cluster_rng)
+            else:
+                with progress.step("sketch"):
+                    sketch = self._sketch(reducer, rows, space.shift)
+                    width = sketch.n_features * sketch.dtype.itemsize
+                    schedule = self._schedule(sketch, width, seeding, _FINALISTS)
+                    sketch = sketch.load()
+                searched = search(schedule)
+                inner = InputSpace.of(sketch, self.n_clusters)
+                _, found = self._search(searched, sketch, inner, seeding, cluster_rng)
+                engine = local_engine(rows, space)
+                with progress.step("original space"):
+                    # What is best on the sketch need not be best in the original space.
+                    plugged = _plugged_back(engine, found, self.n_clusters)
+                result, best = self._refine(engine, plugged, searched)
+                passes = found[best].n_iter - 1
+            if reducer is None or self.refine_max_iter:
+                result = searched.rescue_far_rows(engine, result, cluster_rng)
             result, is_sound = audit_result(engine, result)
-            exemplars = engine.exemplars(result.centers, result.labels)
+            exemplars = engine.exemplars(
+                result.centers, result.labels, result.distances
+            )
             progress.finish()
         self._warn_of_rounding(result, is_sound)
         self.reducer_ = reducer
@@ -194,33 +210,48 @@ class SketchedKMeans(Clusterer):
         self.cluster_centers_ = means.astype(rows.dtype)
         self._shift = space.shift
         self.exemplars_ = rows.take(exemplars)
-        self._store(
-            rows,
-            result,
-            exemplars,
-            "refine_max_iter" if self.refine_max_iter else "max_iter",
-        )
-        self.n_iter_ = found[best].n_iter + result.n_iter - 1
+        is_refined = reducer is not None and self.refine_max_iter > 0
+        limit = "refine_max_iter" if is_refined else "max_iter"
+        self._store(rows, result, exemplars, limit)
+        self.n_iter_ = passes + result.n_iter
         return self
+
+    def _make_reducer(self, n_features: int, rng: np.random.Generator) -> Any:
+        """Return the reducer that is to be fitted."""
+        reducer = self.reducer
+        if is_auto(reducer):
+            width = min(self.n_clusters, _DIRECTIONS)
+            if 2 * width > n_features:
+                return None
+            reducer = ApproximateSVD(width, fit_rows=_DIRECTION_ROWS)
+        if reducer is None:
+            return None
+        return as_reducer(reducer, self.n_clusters, rng, self.n_jobs)
+
+    def _sketch(self, reducer: Any, rows: Rows, shift: Array) -> Rows:
+        """Fit the reducer, and return the rows as it sees them."""
+        near = ShiftedRows(rows, shift) if shift.any() else rows
+        names = getattr(self, "feature_names_in_", None)
+        return fit_reducer(reducer, near, names)
 
     def _search(
         self,
         search: Search,
-        sketch: Rows,
+        rows: Rows,
+        space: InputSpace,
         seeding: Seeding,
         rng: np.random.Generator,
-    ) -> list[LloydResult]:
-        """Return the best few restarts after passes over the whole sketch."""
+    ) -> tuple[BlockEngine, list[LloydResult]]:
+        """Return the best few restarts after passes over all rows, or a sketch."""
         k = self.n_clusters
-        space = InputSpace.of(sketch, k)
-        engine, centers = search.race_restarts(sketch, space, seeding, k, rng)
+        engine, centers = search.race_restarts(rows, space, seeding, k, rng)
         is_small = len(centers) > _FINALISTS  # no subsamples
         if is_small:
             centers = search.drop_worse_half(engine, centers)
         found = search.finish(engine, centers)
         if is_small and search.schedule.swaps:
             found = search.improve_by_swaps(engine, found, rng, "all ")
-        return found[:_FINALISTS]
+        return engine, found[: search.schedule.n_final]
 
     def _refine(
         self, engine: BlockEngine, left: list[LloydResult], search: Search
@@ -229,17 +260,21 @@ class SketchedKMeans(Clusterer):
 
         All but the best are dropped after a few passes.  Also returns its number.
         """
-        best = 0
+        best = int(np.argmin([result.cost for result in left]))
+        if not self.refine_max_iter:
+            return left[best], best
         spent, settled = 0, False
         while spent < self.refine_max_iter and not settled:
             passes = self.refine_max_iter - spent
             if len(left) > 1:
                 passes = min(passes, _PLAYOFF_PASSES)
-            schedule = Schedule(len(left), passes, self.tol, 0)
+            schedule = Schedule(len(left), passes, self._tolerance, 0)
             centers = side_by_side([result.centers for result in left])
-            results = replace(search, schedule=schedule).run(
-                engine, centers, name="all "
-            )
+            now = replace(search, schedule=schedule)
+            if len(left) > 1:
+                results = now.run(engine, centers, name="all ")
+            else:
+                results = now.finish(engine, centers, left[0].labels)
             spent += max(result.n_iter for result in results)
             for result, before in zip(results, left, strict=True):
                 result.cost_path = before.cost_path + result.cost_path
@@ -249,22 +284,25 @@ class SketchedKMeans(Clusterer):
             settled = left[0].converged or left[0].stopped
         return left[0], best
 
-    def _schedule(self, sketch: Rows, restarts: int) -> Schedule:
-        """Return how to iterate, if the sketch fits in memory."""
-        width = sketch.n_features * sketch.dtype.itemsize
+    def _schedule(
+        self, rows: Rows, width: int, seeding: Seeding, n_final: int
+    ) -> Schedule:
+        """Return how to iterate, if sketched rows of so many bytes fit in memory."""
+        restarts = self._restarts(seeding)
         spare = plan_memory(
-            len(sketch) * (width + 8 * restarts + 48) + sketch.memory,
+            len(rows) * (width + 8 * restarts + 48) + rows.memory,
             self.max_memory,
-            f"The sketch of {len(sketch):,} rows needs {{}}",
+            f"The sketch of {len(rows):,} rows needs {{}}",
             "Lower the reducer's n_components or raise max_memory.",
         )
         return Schedule(
             restarts,
             self.max_iter,
-            self.tol,
+            self._tolerance,
             spare,
             swaps=is_auto(self.n_init),
-            n_final=_FINALISTS,
+            # Of many restarts; a lone one has many clusters, and is dear.
+            n_final=min(n_final, -(-restarts // 4)),
         )
 
     def _space(self, rows: Rows) -> InputSpace:

@@ -20,6 +20,9 @@ from sketchmeans.numerics.linalg import (
 #: Matrix products run faster when the right-hand side is this many columns wide.
 _WIDTH = 8
 
+#: Clusters per row from which on only those that have a row are added up.
+_FEW_ROWS = 4
+
 #: Rows whose differences to their centres are formed at a time: they stay in the cache.
 _DIFFERENCES = 128
 
@@ -175,8 +178,11 @@ class CenterMatrix:
             if off > TIE_TOLERANCE * squared.mean():
                 return _squared_differences(b, self._points, labels)
             return squared
-        values = self.distances(b, norms)
-        return values[np.arange(len(values)), labels].astype(np.float64)
+        if sparse.issparse(b):
+            values = self.distances(b, norms)
+            return values[np.arange(len(values)), labels].astype(np.float64)
+        products = _own_products(b, self._points.astype(b.dtype, copy=False), labels)
+        return np.maximum(norms - 2.0 * products + self._lengths[labels], 0.0)
 
     def gains(self, b: Array, old: Array, new: Array) -> Array:
         """Return by how much nearer rows are to new centres than to old ones."""
@@ -198,6 +204,16 @@ def _squared_differences(b: Array, points: Array, labels: Array) -> Array:
         gap -= b[part]
         squared[part] = np.einsum("ij,ij->i", gap, gap)
     return squared
+
+
+def _own_products(b: Array, points: Array, labels: Array) -> Array:
+    """Return ``b_xᵀα`` of rows and the centres that they are assigned to."""
+    products = np.empty(len(labels))
+    for start in range(0, len(labels), _DIFFERENCES):
+        part = slice(start, start + _DIFFERENCES)
+        own = points.take(labels[part], axis=0)
+        products[part] = np.einsum("ij,ij->i", b[part], own)
+    return products
 
 
 def _decide(
@@ -235,54 +251,53 @@ def _column(norms: Array | float) -> Array | float:
     return norms if isinstance(norms, float) else norms[:, None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class ClusterSums:
     """Weighted sums (R·k, m) of the kernel values of clusters, and weights (R·k,)."""
 
     sums: Array
     counts: Array
+    #: Weighted sums of squared distances (R,), or whatever else is summed over rows.
+    costs: Array
 
+    @classmethod
+    def zeros(cls, n_restarts: int, k: int, n_columns: int) -> ClusterSums:
+        """Return the sums over no rows."""
+        n_clusters = n_restarts * k
+        return cls(
+            np.zeros((n_clusters, n_columns)),
+            np.zeros(n_clusters),
+            np.zeros(n_restarts),
+        )
 
-def sum_clusters(
-    b: Array, labels: Array, weights: Array | None, k: int, dtype: Any
-) -> ClusterSums:
-    """Return the sums over the clusters of a block, for labels of shape (h, R)."""
-    n_rows, n_restarts = labels.shape
-    flat = (labels + k * np.arange(n_restarts)).ravel()
-    each = np.ones(len(flat)) if weights is None else np.repeat(weights, n_restarts)
-    # One column per row of the block: its product goes over the block once.
-    membership = sparse.csc_array(
-        (each.astype(dtype), flat, np.arange(0, len(flat) + 1, n_restarts)),
-        shape=(n_restarts * k, n_rows),
-    )
-    counts = np.bincount(flat, each, minlength=n_restarts * k)
-    return ClusterSums(toarray(membership @ b), counts)
+    def add(self, b: Array, clusters: Array, weights: Array, dtype: Any) -> None:
+        """Add rows with these weights (h, q) to these clusters (h, q), a row to each.
 
+        Products are formed in this float type, and added up in float64.
+        """
+        (n_rows, width), flat = clusters.shape, clusters.ravel()
+        which: Any = slice(None)
+        size = len(self.sums)
+        if size > _FEW_ROWS * len(flat):  # most clusters have no row
+            which, flat = np.unique(flat, return_inverse=True)
+            size = len(which)
+        # One column per row of the block: its product goes over the block once.
+        membership = sparse.csc_array(
+            (weights.ravel().astype(dtype), flat, np.arange(0, len(flat) + 1, width)),
+            shape=(size, n_rows),
+        )
+        self.sums[which] += toarray(membership @ b)
+        self.counts[which] += np.bincount(flat, weights.ravel(), minlength=size)
 
-def assign_block(
-    b: Array, norms: Array | float, weights: Array | None, matrix: CenterMatrix
-) -> tuple[Assignment, ClusterSums, Array]:
-    """Assign a block of rows to the centres: nearest centres, sums and costs (R,).
+    def add_assigned(
+        self, b: Array, labels: Array, weights: Array | None, dtype: Any
+    ) -> None:
+        """Add the rows of a block to the clusters of labels (h, R)."""
+        n_restarts = labels.shape[1]
+        clusters = labels + len(self.sums) // n_restarts * np.arange(n_restarts)
+        each = np.ones(len(labels)) if weights is None else weights
+        self.add(b, clusters, np.repeat(each[:, None], n_restarts, axis=1), dtype)
 
-    `b` are the kernel values ``b_x`` (h, m), `norms` the ``‖φ(x)‖²`` (h,), or a number
-    if it is the same for all rows.
-    """
-    nearest = matrix.assign(b, norms)
-    dtype = np.float64 if nearest.is_repaired else matrix.dtype
-    sums = sum_clusters(b, nearest.labels, weights, matrix.k, dtype)
-    distances = nearest.distances.astype(np.float64, copy=False)
-    costs = distances.sum(axis=0) if weights is None else weights @ distances
-    return nearest, sums, costs
-
-
-def sum_moves(b: Array, weights: Array, new: Array, old: Array, k: int) -> Array:
-    """Return by how much the clusters' sums change when rows move to new clusters."""
-    change = sparse.csc_array(
-        (
-            np.stack([weights, -weights], axis=1).ravel(),
-            np.stack([new, old], axis=1).ravel(),
-            np.arange(0, 2 * len(weights) + 1, 2),
-        ),
-        shape=(k, len(weights)),
-    )
-    return toarray(change @ b.astype(np.float64))
+    def flatten(self) -> Array:
+        """Return sums and costs as one term of a sum."""
+        return np.append(self.sums, self.costs)

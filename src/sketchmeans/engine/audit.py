@@ -35,10 +35,13 @@ class Audit:
         ``W`` of the labels and centres, as precise as it is known.
     is_sound : bool
         Whether rounding is a small part of it.
+    distances : ndarray of shape (n,), optional
+        Squared distances of all rows to their centres, if all were looked at.
     """
 
     cost: float
     is_sound: bool
+    distances: Array | None = None
 
 
 def audit(engine: BlockEngine, result: LloydResult) -> Audit:
@@ -50,9 +53,11 @@ def audit(engine: BlockEngine, result: LloydResult) -> Audit:
     space, rows = engine.space, engine.rows
     if space.is_euclidean:
         labels = np.asarray(result.labels)
-        total = float(engine.own_costs(labels, result.centers).sum())
-        cost = total / rows.total_weight
-        return Audit(cost, _agree(cost, result.cost))
+        costs = engine.own_costs(labels, result.centers)
+        cost = float(costs.sum()) / rows.total_weight
+        if rows.weights is not None:
+            costs /= np.where(rows.weights > 0.0, rows.weights, 1.0)
+        return Audit(cost, _agree(cost, result.cost), costs)
     step = max(1, len(rows) // _SAMPLE_ROWS)
     numbers = np.arange(step // 2, len(rows), step)
     here, precise = _both_costs(engine, result, numbers)
@@ -67,7 +72,10 @@ def audit_result(engine: BlockEngine, result: LloydResult) -> tuple[LloydResult,
     """Return the result with the cost that was found, and whether that is sound."""
     found = audit(engine, result)
     path = [*result.cost_path[:-1], found.cost]
-    return replace(result, cost=found.cost, cost_path=path), found.is_sound
+    precise = replace(
+        result, cost=found.cost, cost_path=path, distances=found.distances
+    )
+    return precise, found.is_sound
 
 
 def _are_exemplars(engine: BlockEngine, result: LloydResult, numbers: Array) -> bool:

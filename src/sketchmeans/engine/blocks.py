@@ -30,6 +30,7 @@ from sketchmeans.engine.queries import (
     OwnCosts,
     Predict,
     TotalCost,
+    nearest_members,
 )
 from sketchmeans.engine.refill import choose_refills
 from sketchmeans.engine.space import Space
@@ -172,8 +173,20 @@ class BlockEngine:
         )
         return TwoNearest(state.labels[:, 0], first, second)
 
-    def exemplars(self, centers: Centers, labels: Any) -> Array:
-        """Return each cluster's row that is nearest to its centre."""
+    def exemplars(
+        self, centers: Centers, labels: Any, distances: Array | None = None
+    ) -> Array:
+        """Return each cluster's row that is nearest to its centre.
+
+        `distances` (n,) of the rows to their centres spare a pass, where they are known.
+        """
+        if distances is not None and distances.size:
+            weights, k = self.rows.weights, centers.squared_norms.shape[1]
+            if weights is not None:
+                distances = np.where(weights > 0.0, distances, np.inf)
+            least, rows = nearest_members(labels, distances, k)
+            if np.isfinite(least).all():
+                return rows
         if self._bounds is None:
             self._full_pass(centers)
         bounds = self._bounds
@@ -181,8 +194,8 @@ class BlockEngine:
         # The best pass need not be the last.
         shifts = CenterShifts.between(bounds.centers, centers)
         nearest = NearestMembers(centers, shifts, bounds.drift + shifts.moved)
-        _, rows = self.backend.run(nearest, bounds.rows, _as_columns(labels))
-        return np.asarray(rows)
+        _, found = self.backend.run(nearest, bounds.rows, _as_columns(labels))
+        return np.asarray(found)
 
     def own_costs(self, labels: Array, centers: Centers) -> Array:
         """Return the weighted squared distances of rows to their own centres."""

@@ -1,4 +1,4 @@
-"""Where to start: seedings for several restarts at once, and starts that users give.
+"""Where to start: seedings for several restarts at once.
 
 Each seeding sees the rows only through ``distances_to(indices)``, the exact squared
 distances (n × q) in feature space from every row to the rows of these numbers, so the
@@ -9,18 +9,22 @@ step is one pass over the rows for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from sketchmeans.data.rows import Block, Rows, block_height, check_finite
 from sketchmeans.engine.types import TwoNearest
-from sketchmeans.kernels import Kernel, Precomputed
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.parameters import canonical_name, check_integer, is_auto
+from sketchmeans.numerics.parameters import (
+    canonical_name,
+    check_integer,
+    check_number,
+    is_auto,
+)
+
+#: Clusters for which seeds are drawn one after the other.
+_MANY_CLUSTERS = 300
 
 Distances = Callable[[Array], Array]
 Generators = Sequence[np.random.Generator]
@@ -102,6 +106,70 @@ class RandomSeeding(KMeansPlusPlus):
 
     def _chances(self, closest: Array) -> Array:
         return (closest > 0.0).astype(np.float64)
+
+
+class KMeansParallel(BaseEstimator):
+    """k-means‖ (Bahmani et al. 2012): many rows are drawn at a time by D² sampling.
+
+    A few rounds draw about `oversampling` k rows in all, each with probability
+    proportional to its weight times its squared distance to the rows drawn before.
+    They get the weight of the rows that are nearest to them, and greedy k-means++
+    chooses k among them.  Costs as many passes as there are rounds, whatever k is.
+
+    Parameters
+    ----------
+    n_rounds : int, default=5
+    oversampling : float, default=2.0
+        Rows drawn per cluster, in all rounds.
+    """
+
+    def __init__(self, n_rounds: int = 5, oversampling: float = 2.0) -> None:
+        self.n_rounds = n_rounds
+        self.oversampling = oversampling
+
+    def check_params(self) -> None:
+        """Raise where a parameter has no meaning."""
+        check_integer("n_rounds", self.n_rounds)
+        check_number("oversampling", self.oversampling, low=1.0)
+
+    def seed(
+        self, distances_to: Distances, weights: Array, k: int, rngs: Generators
+    ) -> Array:
+        return np.stack([self._seed(distances_to, weights, k, rng) for rng in rngs])
+
+    def _seed(
+        self, distances_to: Distances, weights: Array, k: int, rng: np.random.Generator
+    ) -> Array:
+        size = max(1, round(self.oversampling * k / self.n_rounds))
+        closest, owner = np.ones(len(weights)), np.zeros(len(weights), dtype=np.intp)
+        drawn, among = np.empty(0, dtype=np.intp), np.empty((0, 0))
+        # A round more where many rows are drawn several times.
+        for i in range(2 * self.n_rounds):
+            if i >= self.n_rounds and len(drawn) >= k:
+                break
+            new = np.setdiff1d(_draw(weights * closest, rng, size), drawn)
+            distances = distances_to(new)
+            place = distances.argmin(axis=1)
+            nearest = distances[np.arange(len(weights)), place]
+            closer = nearest < closest if i else np.ones(len(weights), dtype=bool)
+            closest[closer], owner[closer] = nearest[closer], len(drawn) + place[closer]
+            drawn = np.append(drawn, new)
+            # Of rows drawn before, and of those drawn now, to the latter.
+            wide = np.zeros((len(drawn), len(drawn)))
+            wide[: len(among), : len(among)] = among
+            wide[:, len(among) :] = distances[drawn]
+            wide[len(among) :] = wide[:, len(among) :].T
+            among = wide
+            if not (weights * closest).any():
+                break
+        if len(drawn) < k:  # there are fewer distinct rows
+            others = np.setdiff1d(np.flatnonzero(weights), drawn)
+            return np.resize(np.append(drawn, others), k)
+        sizes = np.bincount(owner, weights, minlength=len(drawn))
+        chosen = KMeansPlusPlus("auto").seed(
+            lambda rows: among[:, rows], sizes, k, [rng]
+        )
+        return drawn[chosen[0]]
 
 
 class LocalSearch(BaseEstimator):
@@ -225,10 +293,23 @@ def _draw_new(
     return _draw(chances if chances.any() else weights, rng, size)
 
 
+class AutoSeeding(BaseEstimator):
+    """Greedy k-means++, and k-means‖ for more clusters than that has time for."""
+
+    def seed(
+        self, distances_to: Distances, weights: Array, k: int, rngs: Generators
+    ) -> Array:
+        is_many = k > _MANY_CLUSTERS
+        seeding = KMeansParallel() if is_many else KMeansPlusPlus("auto")
+        return seeding.seed(distances_to, weights, k, rngs)
+
+
 SEEDINGS: dict[str, Callable[[], Seeding]] = {
+    "auto": AutoSeeding,
     "random": RandomSeeding,
     "k-means++": KMeansPlusPlus,
     "greedy-k-means++": lambda: KMeansPlusPlus(n_candidates="auto"),
+    "k-means||": KMeansParallel,
     "local-search": LocalSearch,
 }
 
@@ -249,110 +330,3 @@ def as_seeding(init: Any, others: str = "") -> Seeding:
         f"init={init!r} should be one of {sorted(SEEDINGS)}, or a seeding object"
         f"{others}."
     )
-
-
-# --- given starts ---------------------------------------------------------------------
-
-_GIVEN_STARTS = (
-    ", or an array: points (k, d), row numbers (k,) or an initial partition (n,)"
-)
-
-
-@dataclass(frozen=True)
-class Start:
-    """Exactly one of three: k points, k row numbers or n labels."""
-
-    points: Block | None = None
-    indices: Array | None = None
-    labels: Array | None = None
-
-    def partition(self, rows: Rows, kernel: Kernel, k: int) -> Array:
-        """Return the partition that is given, or that of the rows nearest to points.
-
-        Points lie outside the span of the rows: they serve to form the first partition.
-        """
-        if self.labels is None:
-            return nearest_points(rows, kernel, self.check_points(rows, kernel))
-        counts = np.bincount(self.labels, rows.weights, minlength=k)
-        if not counts.all():
-            raise ValueError(
-                f"init gives cluster {int(np.flatnonzero(counts == 0.0)[0])} only rows "
-                "with sample_weight 0; every cluster should have a row."
-            )
-        return self.labels
-
-    def check_points(self, rows: Rows, kernel: Kernel) -> Block:
-        """Return the points, if they fit the rows."""
-        if isinstance(kernel, Precomputed):
-            raise ValueError(
-                "init should be row numbers or a partition with kernel='precomputed': "
-                "there is no input space for points."
-            )
-        points = self.points
-        assert points is not None
-        if points.shape[1] != rows.n_features:
-            raise ValueError(
-                f"init.shape={points.shape} should have {rows.n_features} columns, "
-                "as X has."
-            )
-        check_finite(points, name="init")
-        return points
-
-
-def read_start(init: Any, n_samples: int, n_clusters: int) -> Start | Seeding:
-    """Return what `init` stands for: a seeding, or a given start.
-
-    A one-dimensional array of k integers is row numbers, one of n integers is a
-    partition; row numbers if k = n.
-    """
-    if isinstance(init, str) or hasattr(init, "seed"):
-        return as_seeding(init, _GIVEN_STARTS)
-    if not sparse.issparse(init):
-        init = np.asarray(init, order="C")
-    if init.ndim == 2 and init.shape[0] == n_clusters and init.dtype.kind in "fiub":
-        return Start(points=sparse.csr_array(init) if sparse.issparse(init) else init)
-    if init.ndim == 1 and init.dtype.kind in "iu":
-        if len(init) == n_clusters:
-            return Start(indices=_checked_indices(init, n_samples))
-        if len(init) == n_samples:
-            return Start(labels=_checked_partition(init, n_clusters))
-    if init.ndim == 0:
-        as_seeding(
-            init.item(), _GIVEN_STARTS
-        )  # not an array: say which words there are
-    raise ValueError(
-        f"init of shape {init.shape} and type {init.dtype} should be points of shape "
-        f"({n_clusters}, n_features), {n_clusters} row numbers, or a partition of "
-        f"{n_samples} integers."
-    )
-
-
-def _checked_indices(indices: Array, n_samples: int) -> Array:
-    if indices.min() < 0 or indices.max() >= n_samples:
-        raise ValueError(
-            f"init holds row numbers from {indices.min()} to {indices.max()}; they "
-            f"should lie in 0..{n_samples - 1}."
-        )
-    return indices.astype(np.intp)
-
-
-def _checked_partition(labels: Array, n_clusters: int) -> Array:
-    found = np.unique(labels)
-    if not np.array_equal(found, np.arange(n_clusters)):
-        raise ValueError(
-            f"init is a partition with the labels {found[:10].tolist()}; it should "
-            f"use every label in 0..{n_clusters - 1}."
-        )
-    return labels.astype(np.int32)
-
-
-def nearest_points(rows: Rows, kernel: Kernel, points: Block) -> Array:
-    """Return the number of the point nearest to each row, in feature space."""
-    columns = kernel.against(points, rows.dtype, rows.workers)
-    norms = kernel.diagonal(points)
-
-    def nearest(block: Block) -> Array:
-        return (norms - 2.0 * columns(block)).argmin(axis=1).astype(np.int32)
-
-    height = block_height(rows.n_features, len(norms))
-    return np.concatenate(list(rows.map(nearest, height)))

@@ -82,13 +82,15 @@ def lloyd(
     tol: float,
     on_pass: OnPass | None = None,
     saved: SavedLoop | None = None,
+    cost_before: float | None = None,
 ) -> list[LloydResult]:
     """Alternate assignment and update until no restart's cost falls by more than `tol`.
 
     A restart has converged when an iteration lowers its cost by no more than `tol`
     times the cost, or changes no label.  The result holds labels, centres and cost that
     belong together: rows are assigned to exactly these centres.  There is a result for
-    each restart; the state after each iteration is left with `saved`.
+    each restart; the state after each iteration is left with `saved`.  `cost_before` is
+    what the first iteration of a lone restart is compared with, if that is known.
     """
     state, before = LloydState.start(centers), None
     earlier = None if saved is None else saved.resume()
@@ -101,7 +103,7 @@ def lloyd(
         found = engine.assign(state.centers, before)
         check_no_overflow(found.costs)
         state.iteration += 1
-        moving = _record(state, found, tol)
+        moving = _record(state, found, tol, cost_before)
         best = min(result.cost for result in state.results)
         if on_pass is not None and on_pass(state.iteration, best):
             for restart in state.active:
@@ -123,7 +125,9 @@ def _with_engine(state: LloydState, engine: Engine) -> LloydState:
     return state
 
 
-def _record(state: LloydState, found: PassResult, tol: float) -> list[int]:
+def _record(
+    state: LloydState, found: PassResult, tol: float, cost_before: float | None
+) -> list[int]:
     """Take in the results of a pass; return the positions of restarts that go on."""
     moving, is_first = [], not state.results
     for position, restart in enumerate(state.active.tolist()):
@@ -136,6 +140,8 @@ def _record(state: LloydState, found: PassResult, tol: float) -> list[int]:
         )
         if is_first:
             state.results.append(result)
+            if cost_before is not None:
+                result.converged = cost_before - cost <= tol * cost_before
         else:
             previous = state.results[restart]
             gain = previous.cost - cost

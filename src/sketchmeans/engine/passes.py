@@ -9,18 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sketchmeans.data.rows import by_block
-from sketchmeans.engine.assign import (
-    Assignment,
-    ClusterSums,
-    assign_block,
-    sum_clusters,
-    sum_moves,
-)
+from sketchmeans.engine.assign import ClusterSums
 from sketchmeans.engine.bounds import CenterShifts, Reassign, RowState
 from sketchmeans.engine.store import KernelBlocks, Span
 from sketchmeans.engine.types import Centers, have_changed
@@ -102,10 +97,6 @@ def merge_sums(parts: list[TreeSum]) -> TreeSum:
     return total
 
 
-def _flatten(sums: Array, costs: Array | float) -> Array:
-    return np.append(sums, costs).astype(np.float64, copy=False)
-
-
 @dataclass(frozen=True)
 class FullPass(ClusterPass):
     """Assigns every row to its nearest centre; takes the labels before, if any."""
@@ -121,21 +112,28 @@ class FullPass(ClusterPass):
         matrix = blocks.center_matrix(self.centers)
         n_rows, n_restarts = len(blocks.rows), len(self.centers)
 
-        def assign(span: Span) -> tuple[Assignment, ClusterSums, Array]:
-            b, norms = blocks.values(span), blocks.norms(span)
-            return assign_block(b, norms, blocks.weights(span), matrix)
-
         labels = np.empty((n_rows, n_restarts), dtype=np.int32)
         nearest = np.empty((2, n_rows if n_restarts == 1 else 0), blocks.space.dtype)
+
+        def assign(strip: list[Span]) -> ClusterSums:
+            clusters = ClusterSums.zeros(*self.shape())
+            for span in strip:
+                b, weights = blocks.values(span), blocks.weights(span)
+                found, rows = matrix.assign(b, blocks.norms(span)), slice(*span)
+                labels[rows] = found.labels
+                dtype = np.dtype(np.float64) if found.is_repaired else matrix.dtype
+                clusters.add_assigned(b, found.labels, weights, dtype)
+                far = found.distances.astype(np.float64, copy=False)
+                clusters.costs += far.sum(axis=0) if weights is None else weights @ far
+                if n_restarts == 1:
+                    nearest[0, rows] = found.distances[:, 0]
+                    nearest[1, rows] = found.second
+            return clusters
+
         terms, counts = TreeSum(), TreeSum()
-        for number, span, found in blocks.map(assign, matrix.n_centers):
-            rows, (assigned, clusters, costs) = slice(*span), found
-            labels[rows] = assigned.labels
-            terms.add(number, _flatten(clusters.sums, costs))
+        for number, clusters in blocks.map_strips(assign, matrix.n_centers):
+            terms.add(number, clusters.flatten())
             counts.add(number, clusters.counts)
-            if n_restarts == 1:
-                nearest[0, rows] = assigned.distances[:, 0]
-                nearest[1, rows] = assigned.second
         np.sqrt(np.maximum(nearest, 0.0, out=nearest), out=nearest)
         changed = have_changed(before, labels, blocks.rows.weights)
         return RowState(labels, *nearest), Sums(terms, counts, changed)
@@ -175,39 +173,43 @@ class PartialPass(ClusterPass):
         rows, active, k = blocks.rows, state.active, matrix.k
         single = self.how is Reassign.SINGLE
 
-        def reassign(group: tuple[int, Span]) -> tuple[Assignment, Array | None]:
-            number, part = group
-            indices = active[slice(*part)]
-            b, norms = blocks.take(indices) if single else blocks.pick(number, indices)
-            found = matrix.assign(b, norms)
-            new, old = found.labels[:, 0], state.labels[indices, 0]
-            moved = np.flatnonzero(new != old)
-            if not len(moved):
-                return found, None
-            weights = _weights_of(rows.weights, indices[moved])
-            new, old, b = new[moved], old[moved], b[moved]
-            gain = weights @ matrix.gains(b, old, new)
-            return found, _flatten(sum_moves(b, weights, new, old, k), gain)
-
         labels = state.labels.copy()
         upper, lower = state.upper.copy(), state.lower.copy()
-        groups = by_block(active, blocks.space.height)
+
+        def reassign(strip: list[tuple[int, Span]]) -> ClusterSums | None:
+            clusters: ClusterSums | None = None
+            for number, part in strip:
+                indices = active[slice(*part)]
+                take = blocks.take if single else partial(blocks.pick, number)
+                b, norms = take(indices)
+                found = matrix.assign(b, norms)
+                new, old = found.labels[:, 0], state.labels[indices, 0]
+                labels[indices] = found.labels
+                upper[indices] = np.sqrt(found.distances[:, 0])
+                lower[indices] = np.sqrt(np.maximum(found.second, 0.0))
+                moved = np.flatnonzero(new != old)
+                if len(moved):
+                    clusters = clusters or ClusterSums.zeros(1, k, matrix.n_columns)
+                    weights = _weights_of(rows.weights, indices[moved])
+                    new, old, b = new[moved], old[moved], b[moved].astype(np.float64)
+                    clusters.costs += weights @ matrix.gains(b, old, new)
+                    both = np.stack([weights, -weights], axis=1)
+                    clusters.add(b, np.stack([new, old], axis=1), both, np.float64)
+            return clusters
+
+        strips = _strips(by_block(active, blocks.space.height), blocks.strip_length(k))
         width = k + (rows.n_features if single else 0)
-        work = len(active) * blocks.space.n_columns * width / max(len(groups), 1)
+        work = len(active) * blocks.space.n_columns * width / max(len(strips), 1)
         if not (rows.in_memory if single else blocks.is_ready):
             work = np.inf
-        results = blocks.workers.map(reassign, groups, work)
+        found = blocks.workers.map(reassign, list(strips.values()), work)
         terms, counts = TreeSum(), TreeSum()
         changes = {0: np.zeros(k * matrix.n_columns + 1)}  # blocks left out are zero
-        for (number, part), (found, change) in zip(groups, results, strict=True):
-            indices = active[slice(*part)]
-            labels[indices] = found.labels
-            upper[indices] = np.sqrt(found.distances[:, 0])
-            lower[indices] = np.sqrt(np.maximum(found.second, 0.0))
+        for number, change in zip(strips, found, strict=True):
             if change is not None:
-                changes[number] = change
-        for number, change in changes.items():
-            terms.add(blocks.first + number, change)
+                changes[number] = change.flatten()
+        for number, term in changes.items():
+            terms.add(blocks.first + number, term)
         for number, span in enumerate(blocks.spans, blocks.first):
             own = labels[slice(*span), 0]
             counts.add(number, np.bincount(own, blocks.weights(span), k) * 1.0)
@@ -228,19 +230,32 @@ class PartitionSums(ClusterPass):
 
     def chunk(self, blocks: KernelBlocks, labels: Array) -> tuple[None, Sums]:
 
-        def add(span: Span) -> tuple[ClusterSums, float]:
-            own, weights = labels[slice(*span)], blocks.weights(span)
-            norms = np.broadcast_to(blocks.norms(span), len(own))
-            total = norms.sum() if weights is None else weights @ norms
-            dtype = blocks.space.dtype
-            return sum_clusters(blocks.values(span), own, weights, self.k, dtype), total
+        def add(strip: list[Span]) -> ClusterSums:
+            clusters = ClusterSums.zeros(*self.shape())
+            for span in strip:
+                own, weights = labels[slice(*span)], blocks.weights(span)
+                norms = np.broadcast_to(blocks.norms(span), len(own))
+                clusters.costs += norms.sum() if weights is None else weights @ norms
+                b = blocks.values(span)
+                clusters.add_assigned(b, own, weights, blocks.space.dtype)
+            return clusters
 
         terms, counts = TreeSum(), TreeSum()
-        for number, _, (clusters, norms) in blocks.map(add):
-            terms.add(number, _flatten(clusters.sums, norms))
+        for number, clusters in blocks.map_strips(add, self.n_restarts * self.k):
+            terms.add(number, clusters.flatten())
             counts.add(number, clusters.counts)
         return None, Sums(terms, counts, np.ones(self.n_restarts, dtype=bool))
 
 
 def _weights_of(weights: Array | None, rows: Array) -> Array:
     return np.ones(len(rows)) if weights is None else weights[rows]
+
+
+def _strips(
+    groups: list[tuple[int, Span]], length: int
+) -> dict[int, list[tuple[int, Span]]]:
+    """Return the groups of a few blocks each, by the number of the first block."""
+    strips: dict[int, list[tuple[int, Span]]] = {}
+    for group in groups:
+        strips.setdefault(group[0] // length * length, []).append(group)
+    return strips

@@ -140,16 +140,19 @@ class NearestMembers(Reduction):
         rows = state.loosen(self.shifts).exemplar_candidates(
             labels, weights, self.drift, self.shifts.length
         )
-        squared = squared_distances(blocks, rows, self.centers)
-        clusters = np.arange(len(self.drift))
-        member = labels[rows, None] == clusters
+        own, k = labels[rows], len(self.drift)
+        squared = own_squared_distances(blocks, rows, own, self.centers)
         if weights is not None:
-            member &= weights[rows, None] > 0.0
-        is_empty = ~member.any(axis=0)
-        squared[~member & ~is_empty] = np.inf
-        nearest = squared.argmin(axis=0)
-        numbers = blocks.rows.first + rows[nearest]
-        return None, (is_empty[None], squared[nearest, clusters][None], numbers[None])
+            squared[weights[rows] == 0.0] = np.inf
+        least, place = nearest_members(own, squared, k)
+        nearest, is_empty = rows[place] if len(rows) else place, np.isinf(least)
+        for cluster in np.flatnonzero(is_empty).tolist():
+            same = np.full(len(rows), cluster)
+            squared = own_squared_distances(blocks, rows, same, self.centers)
+            least[cluster] = squared.min(initial=np.inf)
+            nearest[cluster] = rows[squared.argmin()] if len(rows) else 0
+        numbers = blocks.rows.first + nearest
+        return None, (is_empty[None], least[None], numbers[None])
 
     def combine(self, summaries: list[tuple[Array, ...]]) -> tuple[Array, ...]:
         found = [np.concatenate(parts) for parts in zip(*summaries, strict=True)]
@@ -161,8 +164,23 @@ class NearestMembers(Reduction):
         return summary[2][0]
 
 
-def squared_distances(blocks: KernelBlocks, rows: Array, centers: Centers) -> Array:
-    """Return ``‖φ(x) − c‖²`` of ascending rows to all centres, in float64.
+def nearest_members(labels: Array, distances: Array, k: int) -> tuple[Array, Array]:
+    """Return the least distance in each cluster, and the first row that has it.
+
+    The distance is infinite where there is none; the row is then the first of all.
+    """
+    least, rows = np.full(k, np.inf), np.zeros(k, dtype=np.intp)
+    np.minimum.at(least, labels, distances)
+    is_least = (distances == least[labels]) & np.isfinite(distances)
+    nearest = np.flatnonzero(is_least)[::-1]
+    rows[labels[nearest]] = nearest
+    return least, rows
+
+
+def own_squared_distances(
+    blocks: KernelBlocks, rows: Array, own: Array, centers: Centers
+) -> Array:
+    """Return ``‖φ(x) − c‖²`` of ascending rows to a centre each, in float64.
 
     Kept kernel values are used where there are some: for exemplars that are equally
     near but for rounding, any of them will do.
@@ -177,12 +195,13 @@ def squared_distances(blocks: KernelBlocks, rows: Array, centers: Centers) -> Ar
     matrix = CenterMatrix(centers, wide, 1, is_euclidean=space.is_euclidean)
 
     def measure(group: tuple[int, Span]) -> Array:
-        numbers = rows[slice(*group[1])]
-        b, norms = blocks.pick(group[0], numbers) if kept else blocks.take(numbers)
-        return matrix.distances(b.astype(wide), norms)
+        part = slice(*group[1])
+        number, numbers = group[0], rows[part]
+        b, norms = blocks.pick(number, numbers) if kept else blocks.take(numbers)
+        return matrix.own_distances(b.astype(wide), norms, own[part])
 
     found = blocks.workers.map(measure, groups)
-    return np.concatenate([np.empty((0, matrix.k)), *found])
+    return np.concatenate([np.empty(0), *found])
 
 
 class RowPass(Reduction):

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
+from sketchmeans.engine.breathing import breathe
 from sketchmeans.engine.init import Distances, Seeding
 from sketchmeans.engine.lloyd import SavedStages, lloyd
+from sketchmeans.engine.nearby import NearbyEngine, can_pass_nearby
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.space import (
     LandmarkSpace,
@@ -24,15 +27,21 @@ from sketchmeans.engine.subsample import nested_subsample
 from sketchmeans.engine.swaps import improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parameters import is_auto
 
 #: Passes after which the first half of the restarts is dropped.
 _FIRST_PASSES = 5
 #: Restarts of which none is dropped before the last subsample.
 _FINALISTS = 4
+#: Restarts for few clusters; for more of them, so many clusters in all restarts: swaps
+#: mend the start of many clusters sooner than other starts do.
+_MOST_RESTARTS, _CLUSTERS_STARTED = 12, 300
 #: Size of the first subsample, and enough rows a cluster.
 _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
 #: The last subsample has at most this share of all rows, and at most so many ...
-_LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 256
+_LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 64
+#: ... or this share, where a first subsample of enough rows would be more ...
+_LARGEST_SHARE = 0.5
 #: ... or this share of very many, where full passes are long, in so many bytes.
 _LARGE_SHARE, _LARGE_BYTES = 1 / 32, 2**28
 #: Where full passes are cheap, a smaller share of more than a few will do.
@@ -40,8 +49,26 @@ _CHEAP_SHARE, _FEW_ROWS = 0.125, 4096
 #: Rows that cost so many times the mean of their cluster are left behind by centres, if
 #: together they have this share of the cost; passes to bring centres to them.
 _NEGLECTED, _NEGLECTED_SHARE, _RESCUE_PASSES = 16.0, 0.01, 60
+#: Clusters for which swaps are enough; most breaths, and clusters for which they take
+#: a small part of the time.
+_FEW_CLUSTERS, _BREATHS, _BREATHED_CLUSTERS = 48, 20, 300
+#: Rows per cluster that are enough for them.
+_BREATHED_ROWS = 128
 #: Products of numbers in swaps that take no time to speak of.
 SWAP_WORK = 1e9
+
+
+def auto_restarts(n_clusters: int, n_init: int | str = "auto") -> int:
+    """Return how many restarts `n_init` stands for: one rule for all estimators.
+
+    Examples
+    --------
+    >>> [auto_restarts(k) for k in (2, 25, 100, 1000)]
+    [12, 12, 3, 1]
+    """
+    if not is_auto(n_init):
+        return int(n_init)
+    return max(1, min(_MOST_RESTARTS, round(_CLUSTERS_STARTED / n_clusters)))
 
 
 def subsample_sizes(
@@ -70,9 +97,11 @@ def subsample_sizes(
     last = min(_LAST_SHARE * n_rows, most)
     if cheap:
         last = min(last, max(_CHEAP_SHARE * n_rows, _FEW_ROWS))
-    # Fewer rows than that will do, if there are not so many.
-    if first > last >= max(_FIRST_ROWS, _LEAST_ROWS_PER_CLUSTER * n_clusters):
-        return [int(last)]
+    # Fewer rows than that will do for many clusters, if there are not so many.
+    fewer = int(min(first, _LARGEST_SHARE * n_rows))
+    least = max(_FIRST_ROWS, _LEAST_ROWS_PER_CLUSTER * n_clusters)
+    if first > max(last, _FIRST_ROWS) and fewer >= least:
+        return [fewer]
     sizes = []
     while first <= last:
         sizes.append(first)
@@ -149,9 +178,13 @@ class Search:
             centers = sample.centers_at(seeds)
             if plan.n_init > 1:
                 centers = self.drop_worse_half(sample.leading(sizes[0]), centers)
+            enough = _BREATHED_ROWS * n_clusters
+            breathed = next((size for size in sizes if size >= enough), sizes[-1])
             for size in sizes:
                 part = sample.leading(size)
                 results = self.run(part, centers)
+                if size == breathed and plan.swaps:
+                    results = self.breathe(part, results, swap_rng)
                 if size == sizes[-1] and plan.swaps:
                     results = self.improve_by_swaps(
                         part, results, swap_rng, only_sure=True
@@ -172,10 +205,24 @@ class Search:
         results = self.run(engine, centers, _FIRST_PASSES)
         return _best_centers(results, max(_half(results), self.schedule.n_final))
 
-    def finish(self, engine: BlockEngine, centers: Centers) -> list[LloydResult]:
-        """Return all restarts after passes over all rows; the best first."""
-        results = self.run(engine, centers, name="all ")
-        return sorted(results, key=lambda result: result.cost)
+    def finish(
+        self, engine: BlockEngine, centers: Centers, labels: Any = None
+    ) -> list[LloydResult]:
+        """Return all restarts after passes over all rows; the best first.
+
+        Where a lone restart has many centres, and `labels` (n,) that they belong to are
+        known, approximate passes come first.
+        """
+        most = self.schedule.max_iter
+        if labels is None or most < 2 or not can_pass_nearby(engine, centers):
+            results = self.run(engine, centers, name="all ")
+            return sorted(results, key=lambda result: result.cost)
+        nearby = NearbyEngine(engine, labels[:, None])
+        (near,) = self.run(nearby, centers, most - 1, name="nearby, all ")
+        left = most - near.n_iter
+        found = self.run(engine, near.centers, left, "all ", cost_before=near.cost)
+        found[0].cost_path = near.cost_path + found[0].cost_path
+        return found
 
     def improve_by_swaps(
         self,
@@ -214,6 +261,24 @@ class Search:
             )
         return [best, *others]
 
+    def breathe(
+        self,
+        engine: BlockEngine,
+        results: list[LloydResult],
+        rng: np.random.Generator,
+    ) -> list[LloydResult]:
+        """Return the best restart with some of its many centres where they are needed.
+
+        Others, which could not win against it, are dropped.
+        """
+        best, k = min(results, key=lambda result: result.cost), len(results[0].counts)
+        most = round(_BREATHS * min(1.0, (_BREATHED_CLUSTERS / k) ** 2))
+        if k < _FEW_CLUSTERS or not most:
+            return results
+        name = f"{len(engine.rows):,} rows, breathing"
+        with self.progress.stage(name, most) as on_breath:
+            return [breathe(engine, best, rng, max_breaths=most, on_breath=on_breath)]
+
     def rescue_far_rows(
         self, engine: BlockEngine, result: LloydResult, rng: np.random.Generator
     ) -> LloydResult:
@@ -227,10 +292,11 @@ class Search:
 
     def run(
         self,
-        engine: BlockEngine,
+        engine: BlockEngine | NearbyEngine,
         centers: Centers,
         max_iter: int | None = None,
         name: str = "",
+        cost_before: float | None = None,
     ) -> list[LloydResult]:
         """Run Lloyd's algorithm from all centres, side by side, and report it."""
         plan, n_rows, is_whole = self.schedule, len(engine.rows), bool(name)
@@ -239,7 +305,13 @@ class Search:
         most = min(max_iter or plan.max_iter, plan.max_iter)
         with self.progress.stage(name, most) as on_pass:
             run = partial(
-                lloyd, engine, centers, max_iter=most, tol=plan.tol, on_pass=on_pass
+                lloyd,
+                engine,
+                centers,
+                max_iter=most,
+                tol=plan.tol,
+                on_pass=on_pass,
+                cost_before=cost_before,
             )
             if plan.saved is None:
                 return run()

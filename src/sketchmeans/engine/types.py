@@ -96,6 +96,8 @@ class LloydResult:
     converged: bool = False
     #: Whether a callback asked to stop.
     stopped: bool = False
+    #: Squared distances (n,) of the rows to their centres, where they are known.
+    distances: Array | None = None
 
     @property
     def n_iter(self) -> int:

@@ -124,7 +124,7 @@ PARAMETERS: Mapping[str, Kind] = {
     "start": text(),
     "subsample": nullable(_AUTO, _COUNT),
     "svd": text("fast", "exact"),
-    "tol": REAL,
+    "tol": OneOf(_AUTO, REAL),
     "verbose": OneOf(FLAG, integer(0)),
 }
 
