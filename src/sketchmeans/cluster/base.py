@@ -174,8 +174,8 @@ class Clusterer(
         elif not result.converged:
             warn_user(
                 f"No convergence after {limit}={getattr(self, limit)} passes: the cost "
-                f"still fell by more than tol={self._tolerance:g} of itself. Raise {limit} or "
-                "tol.",
+                f"still fell by more than tol={self._tolerance:g} of itself. Raise "
+                f"{limit} or tol.",
                 ConvergenceWarning,
             )
 

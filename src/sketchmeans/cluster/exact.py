@@ -62,9 +62,9 @@ class KernelKMeans(KernelClusterer):
     kernel_params : dict, optional
         More keyword arguments of the kernel.
     init : str, Seeding or array, default="auto"
-        "random", "k-means++", "greedy-k-means++", "k-means||", "local-search"; "auto" is
-        greedy k-means++ up to 300 clusters, k-means|| above; or points (k, d), row
-        numbers (k,) or an initial partition (n,).
+        "random", "k-means++", "greedy-k-means++", "k-means||", "local-search"; or
+        points (k, d), row numbers (k,) or an initial partition (n,).  "auto" is greedy
+        k-means++ up to 300 clusters, and k-means|| above.
     n_init : int or "auto", default="auto"
         Restarts; the best is kept.  "auto" is 12, or fewer (at least 2) where n²k is
         above 2·10⁸, the best of which is improved by swaps of centres for rows far from

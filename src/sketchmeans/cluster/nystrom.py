@@ -105,9 +105,9 @@ class NystromKMeans(KernelClusterer):
     rank : int or None, default=None
         Keep at most this many eigen-directions of ``k(Z, Z)``.
     init : str, Seeding or array, default="auto"
-        "random", "k-means++", "greedy-k-means++", "k-means||", "local-search"; "auto" is
-        greedy k-means++ up to 300 clusters, k-means|| above; or points (k, d), row
-        numbers (k,) or an initial partition (n,).
+        "random", "k-means++", "greedy-k-means++", "k-means||", "local-search"; or
+        points (k, d), row numbers (k,) or an initial partition (n,).  "auto" is greedy
+        k-means++ up to 300 clusters, and k-means|| above.
     n_init : int or "auto", default="auto"
         Restarts.  They run side by side and race on the subsamples: the worse half is
         dropped again and again.  "auto" is 12, the best of which is improved by swaps

@@ -12,6 +12,7 @@ from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
+from sketchmeans.engine.directions import pays_to_project, projected_bytes
 from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import Schedule, Search, sizes_for
@@ -60,12 +61,16 @@ def search_clusters(
     )
     schedule = plan_schedule(model, rows, space, start, saved)
     search = Search(schedule, kernel.distances_among, progress)
+    labels = None
     if isinstance(start, Start):
         engine = new_engine(rows, space, schedule.budget)
         centers = _given_centers(engine, start, kernel, k)
+    elif schedule.progressive and pays_to_project(rows, space, k):
+        found = search.search_directions(rows, space, start, k, rng)
+        engine, centers, labels = found
     else:
         engine, centers = search.race_restarts(rows, space, start, k, rng)
-    results = search.finish(engine, centers)
+    results = search.finish(engine, centers, labels)
     if len(results) > 1 and schedule.swaps:
         # There are no subsamples, as rows are few: those of a cluster are fetched.
         local = engine
@@ -93,6 +98,8 @@ def plan_schedule(
     sizes = sizes_for(rows, space, k) if progressive and is_seeded else []
     restarts = model._restarts(start)
     need = fit_need(rows, space, k, restarts, sizes[-1] if sizes else 0)
+    if progressive and is_seeded and pays_to_project(rows, space, k):
+        need += projected_bytes(rows, space)
     thread = thread_need(rows, space, k, restarts)
     # Threads cost memory but change no bit: rather fewer of them than an error.
     fitting = (memory_budget(model.max_memory) - need) // thread

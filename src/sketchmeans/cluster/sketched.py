@@ -15,6 +15,7 @@ from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
 from sketchmeans.engine.blocks import BlockEngine, local_engine
+from sketchmeans.engine.directions import DIRECTION_ROWS, DIRECTIONS
 from sketchmeans.engine.init import Seeding, as_seeding
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import Schedule, Search
@@ -35,8 +36,6 @@ from sketchmeans.reduction import ApproximateSVD, ShiftedRows, as_reducer, fit_r
 _FINALISTS, _PLAYOFF_PASSES = 3, 3
 
 #: Leading directions that are enough to look for any number of clusters, and rows in
-#: which they are found.
-_DIRECTIONS, _DIRECTION_ROWS = 48, 8192
 
 
 class SketchedKMeans(Clusterer):
@@ -220,10 +219,10 @@ class SketchedKMeans(Clusterer):
         """Return the reducer that is to be fitted."""
         reducer = self.reducer
         if is_auto(reducer):
-            width = min(self.n_clusters, _DIRECTIONS)
+            width = min(self.n_clusters, DIRECTIONS)
             if 2 * width > n_features:
                 return None
-            reducer = ApproximateSVD(width, fit_rows=_DIRECTION_ROWS)
+            reducer = ApproximateSVD(width, fit_rows=DIRECTION_ROWS)
         if reducer is None:
             return None
         return as_reducer(reducer, self.n_clusters, rng, self.n_jobs)

@@ -20,7 +20,7 @@ from scipy import sparse
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.sources import as_source
 from sketchmeans.data.sources.base import Block as Block
-from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.sums import TreeSum
 
@@ -255,6 +255,13 @@ class Rows:
     def leading(self, size: int) -> Rows:
         """Return the first rows."""
         return self._part(self.block(0, size), self.block_weights(0, size))
+
+    def with_features(self, X: Array) -> Rows:
+        """Return other features of the same rows, in memory."""
+        part = Rows(X, self.workers, self.weights)
+        # The bits of a product depend on where in a block a row is.
+        part.rounding = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(X.dtype).eps)
+        return part if self.weights is None else part.with_unit(self.weight_unit)
 
     def _part(self, X: Block, weights: Array | None) -> Rows:
         part = Rows(X, self.workers, weights)

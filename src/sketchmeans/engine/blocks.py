@@ -178,7 +178,7 @@ class BlockEngine:
     ) -> Array:
         """Return each cluster's row that is nearest to its centre.
 
-        `distances` (n,) of the rows to their centres spare a pass, where they are known.
+        `distances` (n,) of the rows to their centres, if they are known, spare a pass.
         """
         if distances is not None and distances.size:
             weights, k = self.rows.weights, centers.squared_norms.shape[1]

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sketchmeans.data.rows import Rows
+from sketchmeans.engine.backend import LocalBackend
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
 from sketchmeans.engine.breathing import breathe
+from sketchmeans.engine.directions import project_rows
 from sketchmeans.engine.init import Distances, Seeding
 from sketchmeans.engine.lloyd import SavedStages, lloyd
 from sketchmeans.engine.nearby import NearbyEngine, can_pass_nearby
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.space import (
+    InputSpace,
     LandmarkSpace,
     Space,
     coarse_space,
     lift_means,
 )
-from sketchmeans.engine.store import cheap_to_repeat
+from sketchmeans.engine.store import KernelBlocks, cheap_to_repeat
 from sketchmeans.engine.subsample import nested_subsample
 from sketchmeans.engine.swaps import improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
+from sketchmeans.kernels import squared_distances_among
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import is_auto
 
@@ -199,6 +203,31 @@ class Search:
                     results = self.run(sample.leading(sizes[-1]), centers)
                     centers = _best_centers(results, plan.n_final)
             return engine, centers
+
+    def search_directions(
+        self,
+        rows: Rows,
+        space: Space,
+        seeding: Seeding,
+        n_clusters: int,
+        rng: np.random.Generator,
+    ) -> tuple[BlockEngine, Centers, Array]:
+        """Return the engine of all rows, and centres and labels to go on from.
+
+        They are the best of restarts in the leading directions of the rows.
+        """
+        (direction_rng,) = rng.spawn(1)
+        blocks = KernelBlocks(rows, space, self.schedule.budget)
+        with self.progress.step("directions"):
+            sketch = project_rows(blocks, direction_rng)
+        few = replace(self, distances=squared_distances_among)
+        inner, centers = few.race_restarts(
+            sketch, InputSpace.of(sketch, n_clusters), seeding, n_clusters, rng
+        )
+        best, *_ = few.finish(inner, centers)
+        engine = BlockEngine(LocalBackend(blocks))
+        _, centers = engine.partition(best.labels, n_clusters)
+        return engine, centers, best.labels
 
     def drop_worse_half(self, engine: BlockEngine, centers: Centers) -> Centers:
         """Return the centres of the better half of the restarts, after a few passes."""

@@ -65,6 +65,10 @@ class Space(Protocol):
         """Return ``M b̄`` for each row ``b̄`` of `means`, as columns."""
         ...
 
+    def root(self) -> Array | None:
+        """Return ``R`` with ``R Rᵀ = M``; None if that is the identity."""
+        ...
+
 
 class LandmarkSpace:
     """The span of landmarks in the feature space of a kernel.
@@ -135,6 +139,9 @@ class LandmarkSpace:
         parts = [sides[:, slice(*span)] for span in block_slices(len(means), width)]
         solved = self.workers.map(self.inverse.solve, parts)
         return np.concatenate(list(solved), axis=1)
+
+    def root(self) -> Array | None:
+        return self.inverse.root()
 
     def in_float64(self) -> LandmarkSpace:
         """Return the same space with kernel blocks in float64."""
@@ -244,6 +251,9 @@ class InputSpace:
     def coefficients(self, means: Array) -> Array:
         return np.asarray(means, dtype=np.float64).T
 
+    def root(self) -> Array | None:
+        return None
+
     def centers(self, coefficients: Array) -> Array:
         """Return centroids as points of the input space."""
         return coefficients + self.shift
@@ -313,6 +323,10 @@ class FeatureSpace:
         if len(V) == self.n_columns:
             return columns
         return np.asarray(V.T @ (V @ columns))
+
+    def root(self) -> Array | None:
+        V = self._svd[2]
+        return None if len(V) == self.n_columns else V.T
 
     def dual_coefficients(self, coefficients: Array) -> Array:
         """Return α (m × k), such that centre j is ``Σ_i α_ij φ(z_i)``."""
