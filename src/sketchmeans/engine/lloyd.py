@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sketchmeans.engine.types import Centers, Engine, LloydResult, PassResult
+from sketchmeans.engine.types import Assigner, Centers, LloydResult, PassResult
 from sketchmeans.numerics.linalg import Array, check_no_overflow
 
 
@@ -75,7 +75,7 @@ OnPass = Callable[[int, float], bool]
 
 
 def lloyd(
-    engine: Engine,
+    engine: Assigner,
     centers: Any,
     *,
     max_iter: int,
@@ -120,7 +120,7 @@ def lloyd(
     return state.results
 
 
-def _with_engine(state: LloydState, engine: Engine) -> LloydState:
+def _with_engine(state: LloydState, engine: Assigner) -> LloydState:
     state.engine = engine.state()
     return state
 

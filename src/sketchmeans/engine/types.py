@@ -114,8 +114,8 @@ class TwoNearest:
     second: Array
 
 
-class Engine(Protocol):
-    """Assigns rows to centres and moves centres to means."""
+class Assigner(Protocol):
+    """Assigns rows to centres and moves centres to means: all that a loop needs."""
 
     def assign(self, centers: Any, before: Array | None = None) -> PassResult:
         """Return every row's nearest centre; `before` are the labels so far."""
@@ -124,6 +124,18 @@ class Engine(Protocol):
     def update(self, result: PassResult, centers: Any) -> Any:
         """Return the centroids of the clusters, after a refill of empty ones."""
         ...
+
+    def state(self) -> dict[str, Array]:
+        """Return what is kept from pass to pass."""
+        ...
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Take up what `state` returned."""
+        ...
+
+
+class Engine(Assigner, Protocol):
+    """An assigner whose answers are exact, and that can be asked more."""
 
     def exemplars(self, centers: Any, labels: Array) -> Array:
         """Return each cluster's row that is nearest to its centre."""
@@ -135,14 +147,6 @@ class Engine(Protocol):
 
     def replace_centers(self, centers: Any, removed: Array, rows: Array) -> Any:
         """Return a restart for each row that takes the place of a centre."""
-        ...
-
-    def state(self) -> dict[str, Array]:
-        """Return what is kept from pass to pass."""
-        ...
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Take up what `state` returned."""
         ...
 
 
