@@ -862,12 +862,13 @@ def test_inclusion_probabilities_add_up(seed):
 def test_subsamples_double_and_stay_a_fraction_of_the_rows(n, k):
     sizes = subsample_sizes(n, k)
     assert all(b == 2 * a for a, b in pairwise(sizes))
-    assert all(size <= n / 4 and size >= 16 * k for size in sizes)
+    assert all(size <= n / 2 and size >= 16 * k for size in sizes)
+    assert len(sizes) < 2 or sizes[-1] <= n / 4
     if n >= 10**6 and k <= 100:
         assert len(sizes) >= 2
     if n >= 10**5:  # no cliff: there is a subsample for every k
         assert sizes
-    if n < 8_192:
+    if n < 8_192 and k < 33:
         assert sizes == []
 
 

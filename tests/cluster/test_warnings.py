@@ -17,7 +17,9 @@ REPEATED = np.repeat(X[:4], 10, axis=0)
 PARTITION = np.arange(60) % 2
 
 #: A call that warns, for each place in the library that does.
-REFINED_ONCE = SketchedKMeans(5, refine_max_iter=1, n_init=1, random_state=0)
+REFINED_ONCE = SketchedKMeans(
+    5, reducer="svd", refine_max_iter=1, n_init=1, random_state=0
+)
 CALLS = {
     "max_iter": lambda: KernelKMeans(5, max_iter=1, random_state=0).fit(X),
     "refine_max_iter": lambda: REFINED_ONCE.fit(X),

@@ -262,9 +262,9 @@ def test_a_checkpoint_of_other_parameters_is_refused(X, file):
     before = file.read_bytes()
     for other, text in (
         ({"n_clusters": 9}, r"n_clusters is 9 and was 8"),
-        ({"tol": 0.5}, r"tol is 0.5 and was 0.0001"),
+        ({"tol": 0.5}, r"tol is 0.5 and was 'auto'"),
         ({"random_state": 1}, r"random_state is 1 and was 0"),
-        ({"init": np.arange(8)}, r"init is an array of shape \(8,\), .* was 'greedy"),
+        ({"init": np.arange(8)}, r"init is an array of shape \(8,\), .* was 'auto"),
         ({"init": list(range(8))}, r"init is \[0, 1, 2, 3, 4, 5, 6, 7\] and was"),
         ({"landmarks": KernelKMeansPlusPlus()}, r"landmarks is KernelKMeansPlusPlus\("),
     ):

@@ -9,7 +9,7 @@ import pytest
 
 from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.data.rows import as_rows
-from sketchmeans.engine.assign import CenterMatrix, assign_block
+from sketchmeans.engine.assign import CenterMatrix, ClusterSums
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.gram import GramEngine
 from sketchmeans.engine.lloyd import lloyd
@@ -138,12 +138,16 @@ def test_a_block_is_assigned_as_by_loops(dtype, weights, restarts, k, constant):
     weights = some_weights(13, weights)
     matrix = CenterMatrix(centers_at_points(points), np.dtype(dtype), 16)
     norms = 1.0 if constant else (X.astype(float) ** 2).sum(axis=1)
-    nearest, clusters, costs = assign_block(X, norms, weights, matrix)
+    nearest = matrix.assign(X, norms)
+    clusters = ClusterSums.zeros(restarts, k, 4)
+    clusters.add_assigned(X, nearest.labels, weights, np.dtype(dtype))
     near = roundings(dtype)
     total = 13.0 if weights is None else weights.sum()
     for r in range(restarts):
         labels, distances, sums, counts, cost = naive_pass(X, points[r], weights)
-        np.testing.assert_allclose(costs[r], cost * total, **near)
+        each = np.ones(13) if weights is None else weights
+        found = each @ nearest.distances[:, r].astype(float)
+        np.testing.assert_allclose(found, cost * total, **near)
         part = slice(r * k, (r + 1) * k)
         np.testing.assert_array_equal(nearest.labels[:, r], labels)
         np.testing.assert_allclose(clusters.sums[part], sums, **near)

@@ -256,7 +256,9 @@ class Clusterer(
     ) -> BlockEngine:
         check_is_fitted(self, "cluster_sizes_")
         X = validated(self, X, reset=False)
-        budget = memory_budget(self.max_memory)
+        # What is free takes longer to find out than the label of a row.
+        is_array = isinstance(X, np.ndarray) and self.max_memory is None
+        budget = None if is_array else memory_budget(self.max_memory)
         if sample_weight is None:  # a Dask dataframe would have to be counted
             rows = as_rows(X, workers, budget=budget)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,12 +24,18 @@ from sketchmeans.kernels import (
 )
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parallel import Workers, process_buffers
 from sketchmeans.numerics.parameters import warn_user
 
 #: Exponents of the kernel below which float32 keeps less than three digits of a
 #: distance, and below which it makes no sense to look for clusters.
 _FLOAT32_NEAR, _ALL_NEAR = 2.0**-10, 1e-6
+
+
+#: Spaces of fitted models with few landmarks: to prepare them takes longer than to
+#: predict a row.  They are neither copied nor saved with the models.
+_SPACES: WeakKeyDictionary[Any, SpanSpace] = WeakKeyDictionary()
+_PREPARED_VALUES = 2**23
 
 
 class KernelClusterer(Clusterer):
@@ -110,8 +117,14 @@ class KernelClusterer(Clusterer):
 
     def _space(self, rows: Rows) -> SpanSpace:
         points = self._span_points()
-        dtype = rows.dtype if is_given(self.kernel_) else float_type(points.dtype)
-        return landmark_space(self.kernel_, points, dtype, rows.workers)
+        if is_given(self.kernel_):
+            return landmark_space(self.kernel_, points, rows.dtype, rows.workers)
+        kernel, dtype, space = self.kernel_, float_type(points.dtype), _SPACES.get(self)
+        if space is None or space.kernel is not kernel or space.landmarks is not points:
+            space = landmark_space(kernel, points, dtype, process_buffers())
+            if points.shape[0] * points.shape[1] <= _PREPARED_VALUES:
+                _SPACES[self] = space
+        return space
 
     def _centers(self, space: Any) -> Centers:
         return space.read_centers(self.dual_coef_, self._squared_norms)

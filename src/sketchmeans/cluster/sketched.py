@@ -35,6 +35,9 @@ from sketchmeans.reduction import ApproximateSVD, ShiftedRows, as_reducer, fit_r
 #: Restarts that go on in the original space, and passes until one is left.
 _FINALISTS, _PLAYOFF_PASSES = 3, 3
 
+#: Clusters of all restarts that go on there.
+_CLUSTERS_REFINED = 150
+
 #: Leading directions that are enough to look for any number of clusters, and rows in
 
 
@@ -300,8 +303,8 @@ class SketchedKMeans(Clusterer):
             self._tolerance,
             spare,
             swaps=is_auto(self.n_init),
-            # Of many restarts; a lone one has many clusters, and is dear.
-            n_final=min(n_final, -(-restarts // 4)),
+            # Passes for many clusters are dear.
+            n_final=max(1, min(n_final, _CLUSTERS_REFINED // self.n_clusters)),
         )
 
     def _space(self, rows: Rows) -> InputSpace:

@@ -91,7 +91,8 @@ def weighted_rows(
 
 def checked_table(X: Any, estimator: Any = None) -> Any:
     """Return a user's table as it is stored, or the source that it is or names."""
-    adapter = find_adapter(X)
+    is_array = type(X) is np.ndarray  # most are, and a single row should be quick
+    adapter = None if is_array else find_adapter(X)
     if adapter is not None:
         if not getattr(estimator, "_takes_dask", False):
             who = "This" if estimator is None else type(estimator).__name__
@@ -100,7 +101,7 @@ def checked_table(X: Any, estimator: Any = None) -> Any:
                 "on rows in one process. NystromKMeans does."
             )
         return adapter.as_table(X)
-    source = as_source(X)
+    source = None if is_array else as_source(X)
     if source is not None:
         return source
     return check_array(

@@ -341,6 +341,8 @@ def as_rows(
 
     Reading a file may take `budget` bytes.
     """
+    if type(X) is np.ndarray:
+        return Rows(X, workers, weights)
     adapter = find_adapter(X)
     if adapter is not None:
         rows: Rows = adapter.as_rows(X, workers, weights)

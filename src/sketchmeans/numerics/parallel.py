@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from functools import cache, cached_property
 from numbers import Integral
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -31,6 +31,14 @@ Result = TypeVar("Result")
 _TASK_WORK = 2e7
 
 
+def check_n_jobs(n_jobs: int | None) -> None:
+    """Raise where `n_jobs` is no number of threads."""
+    if n_jobs is not None and (
+        not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0
+    ):
+        raise ValueError(f"n_jobs={n_jobs!r} should be a nonzero integer or None.")
+
+
 def effective_n_jobs(n_jobs: int | None) -> int:
     """Return the number of threads that `n_jobs` stands for.
 
@@ -38,10 +46,7 @@ def effective_n_jobs(n_jobs: int | None) -> int:
     where the cores are already taken.  Negative values count from the end, as in
     joblib: -1 is all cores.
     """
-    if n_jobs is not None and (
-        not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0
-    ):
-        raise ValueError(f"n_jobs={n_jobs!r} should be a nonzero integer or None.")
+    check_n_jobs(n_jobs)
     cores = int(joblib.cpu_count())
     if n_jobs is None:
         backend, _ = get_active_backend()
@@ -117,16 +122,23 @@ class Workers:
     """
 
     def __init__(self, n_jobs: int | None = None) -> None:
-        self.n_jobs = effective_n_jobs(n_jobs)
+        check_n_jobs(n_jobs)
+        self._given = n_jobs
         self._buffers = threading.local()
+        self._is_open = False
         self._pool: ThreadPoolExecutor | None = None
+
+    @cached_property
+    def n_jobs(self) -> int:
+        """Number of threads; to count the cores takes longer than to predict a row."""
+        return effective_n_jobs(self._given)
 
     def __enter__(self) -> Self:
         _one_blas_thread.enter()
         # Overflow is detected where it matters, and reported with a clear error.
         self._quiet = np.errstate(over="ignore", invalid="ignore")
         self._quiet.__enter__()
-        self._pool = self._new_pool()
+        self._is_open = True
         return self
 
     def __reduce__(self) -> Any:
@@ -139,12 +151,14 @@ class Workers:
             self.n_jobs = n_jobs
             if self._pool is not None:
                 self._pool.shutdown()
-                self._pool = self._new_pool()
+                self._pool = None
             self._buffers = threading.local()
 
-    def _new_pool(self) -> ThreadPoolExecutor | None:
-        many = self.n_jobs > 1
-        return ThreadPoolExecutor(self.n_jobs, "sketchmeans") if many else None
+    def _threads(self) -> ThreadPoolExecutor | None:
+        """Return the pool, which is started when there is work for it; None for one."""
+        if self._pool is None and self._is_open and self.n_jobs > 1:
+            self._pool = ThreadPoolExecutor(self.n_jobs, "sketchmeans")
+        return self._pool
 
     def __exit__(
         self,
@@ -152,6 +166,7 @@ class Workers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._is_open = False
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
@@ -170,7 +185,7 @@ class Workers:
         thread: a task of less than a millisecond costs more than it saves.
         """
         few = list(items)
-        if self._pool is None or len(few) == 1:
+        if len(few) <= 1 or self._threads() is None:
             yield from map(function, few)
         elif work >= _TASK_WORK:
             yield from self._ahead(function, few)
@@ -187,11 +202,12 @@ class Workers:
     def _ahead(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[Result]:
-        assert self._pool is not None
+        pool = self._threads()
+        assert pool is not None
         ahead: deque[Future[Result]] = deque()
         try:
             for item in items:
-                ahead.append(self._pool.submit(_quietly, function, item))
+                ahead.append(pool.submit(_quietly, function, item))
                 if len(ahead) > 4 * self.n_jobs:
                     yield ahead.popleft().result()
             while ahead:
@@ -220,9 +236,10 @@ class Workers:
 
     def start_beside(self, function: Callable[[], object]) -> None:
         """Start a function in all threads but one."""
-        if self._pool is not None:
+        pool = self._threads()
+        if pool is not None:
             for _ in range(self.n_jobs - 1):
-                self._pool.submit(_quietly, lambda _: function(), None)
+                pool.submit(_quietly, lambda _: function(), None)
 
     def buffer(self, name: str, shape: tuple[int, int], dtype: npt.DTypeLike) -> Array:
         """Return this thread's scratch array of that name, uninitialised.
