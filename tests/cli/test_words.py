@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from sketchmeans.cli.options import PrintOptions
-from sketchmeans.cli.screen import Screen
-from sketchmeans.cli.translate import translate_errors
+from sketchmeans.cli.screen import Screen, translate_errors
 from sketchmeans.numerics.escape import escape_control
 from tests.commands import refused, said
 
@@ -123,8 +122,7 @@ def test_messages_speak_of_options(text, words):
         ("fit DATA -k 2 --columns EMPTY", 2, "--columns '' should name at least one"),
         ("fit DATA -k 2 --exclude EMPTY", 2, "--exclude '' should name at least one"),
         ("fit DATA -k 2 --exclude a,b,c", 2, "--exclude a,b,c leaves no column of"),
-        ("fit DATA -k 2 --n-init foo", 2, "--n-init foo should be a whole number, or "),
-        ("fit DATA -k 2 --n-init 1.5", 2, "--n-init 1.5 should be a whole number, or "),
+        ("fit DATA -k 2 --n-init foo", 2, "--n-init foo should be an integer >= 1"),
         (
             "fit DATA -k 2 --max-memory 1KB",
             1,

@@ -299,7 +299,7 @@ def test_folders_whose_files_differ(tmp_path):
 @pytest.mark.parametrize("write", [write_parquet, write_csv])
 def test_without_pyarrow(tmp_path, monkeypatch, write):
     path = write(tmp_path, X)
-    for name in ("parquet", "delimited", "tables"):
+    for name in ("parquet", "delimited", "arrow"):
         monkeypatch.delitem(
             sys.modules, f"sketchmeans.data.sources.{name}", raising=False
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.progress import (
     BarColumn,
@@ -18,6 +18,9 @@ from rich.table import Column
 from rich.text import Text
 
 from sketchmeans.cli.screen import Screen, format_duration
+
+if TYPE_CHECKING:
+    from sketchmeans.data.preparation import Table
 
 #: What users call the stages of a fit; those of other names are iterations over rows.
 _TITLES = {
@@ -104,6 +107,15 @@ class Display:
         """Note that the stage that `next` began has read some rows."""
         if self._current is not None:
             self._progress.advance(self._current, n_rows)
+
+    def watch(self, table: Table, n_passes: int = 1) -> Table:
+        """Return a table whose reading is shown as the stage that `next` began."""
+        from sketchmeans.data.preparation import WatchedTable
+
+        def on_open(n_rows: int) -> None:
+            self.expect_rows(n_passes * n_rows)
+
+        return WatchedTable(table, on_open, self.add_rows)
 
     def remove_finished(self) -> None:
         """Remove the bars of finished stages."""
