@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_limits
 from sketchmeans.numerics.linalg import (
     CholeskyInverse,
     EigenInverse,
-    PivotedInverse,
     pseudo_inverse,
     relative_cut,
     ridged_inverse,
@@ -245,7 +244,7 @@ def test_large_singular_matrices_are_inverted_over_pivots(kind):
         X = np.repeat(np.random.default_rng(1).normal(size=(200, 8)), 3, axis=0)
     K = np.zeros((600, 600)) if kind == "zero" else rbf_matrix(X)
     inverse = pseudo_inverse(K, dtype=np.float32)
-    assert isinstance(inverse, PivotedInverse)
+    assert inverse.pivots is not None
     M, R = matrix_of(inverse, 600), inverse.root()
     assert R.shape == (600, inverse.rank)
     np.testing.assert_allclose(R @ R.T, M, rtol=1e-6, atol=1e-9 * np.abs(M).max())

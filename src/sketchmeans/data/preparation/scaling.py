@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import block_height, block_slices
+from sketchmeans.data.rows import block_height, block_slices, find_not_finite
 from sketchmeans.data.sources.base import Block, Source
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
@@ -280,19 +280,14 @@ def check_values(
     source: Source, block: Block, first: int, missing: str, advice: str = _IN_FIT
 ) -> None:
     """Raise where a value is infinite, or missing although that is an error."""
-    stored = block.data if sparse.issparse(block) else block
-    if stored.dtype.kind != "f":
-        return
-    if np.isfinite(stored).all() or (missing != "error" and not np.isinf(stored).any()):
-        return
-    dense = _to_dense(block)
-    infinite = np.argwhere(np.isinf(dense))
-    i, j = infinite[0] if len(infinite) else np.argwhere(np.isnan(dense))[0]
-    path, row = source.locate(first + int(i))
-    where = f"row {row}, column {_name(source, int(j))!r}"
-    if len(infinite):
-        raise ValueError(f"{path} has an infinite value in {where}.")
-    raise ValueError(f"{path} has no value (NaN) in {where}{advice}")
+    found = find_not_finite(block, allow_nan=missing != "error")
+    if found is not None:
+        i, j, kind = found
+        path, row = source.locate(first + i)
+        where = f"row {row}, column {_name(source, j)!r}"
+        if kind == "infinity":
+            raise ValueError(f"{path} has an infinite value in {where}.")
+        raise ValueError(f"{path} has no value (NaN) in {where}{advice}")
 
 
 def _check_some_value(source: Source, moments: ColumnMoments) -> None:

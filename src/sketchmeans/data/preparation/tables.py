@@ -16,12 +16,17 @@ from scipy import sparse
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import checked_table
 from sketchmeans.data.sources import Source, column_types, file_states, open_rows
-from sketchmeans.data.sources.derived import ArraySource, ColumnsSource, SelectedColumns
+from sketchmeans.data.sources.derived import (
+    ArraySource,
+    ColumnsSource,
+    SelectedColumns,
+    check_known,
+    shorten_list,
+    show_names,
+)
 from sketchmeans.numerics.linalg import Array
 
 Column = str | int  # a name, or a number where there are no names
-
-_MOST_LISTED = 20
 
 
 class Table(ABC):
@@ -200,11 +205,11 @@ def choose_columns(
                 f"label_column={label_column!r} should not be one of columns={asked}."
             )
         aside = [*aside, label_column]
-    _check_known(table, [*asked, *aside], known)
+    check_known(table.path, [*asked, *aside], known)
     chosen = [column for column in asked if column not in aside]
     if not chosen:
         raise ValueError(
-            f"exclude={aside} leaves no column of {_show(known)}; at least one is "
+            f"exclude={aside} leaves no column of {show_names(known)}; at least one is "
             "needed."
         )
     _check_numbers(table, chosen)
@@ -219,9 +224,9 @@ def match_columns(table: Table, wanted: Sequence[Column]) -> list[Column]:
     if any(isinstance(name, str) for name in wanted) and table.types is None:
         raise ValueError(
             f"{table.path} has no column names; it should have the columns "
-            f"{_show(wanted)} of the fit."
+            f"{show_names(wanted)} of the fit."
         )
-    _check_known(table, wanted, table.columns)
+    check_known(table.path, wanted, table.columns)
     _check_numbers(table, wanted)
     return list(wanted)
 
@@ -238,32 +243,12 @@ def _check_list(parameter: str, columns: Any) -> list[Column]:
     return list(columns)
 
 
-def _check_known(table: Table, wanted: Sequence[Column], known: list[Column]) -> None:
-    absent = [name for name in dict.fromkeys(wanted) if name not in known]
-    if absent:
-        what = "no column" if len(absent) == 1 else "no columns"
-        have = "its columns are" if table.types is not None else "they are numbered"
-        raise ValueError(
-            f"{table.path} has {what} {_show(absent)}; {have} {_show(known)}."
-        )
-
-
 def _check_numbers(table: Table, chosen: Sequence[Column]) -> None:
     types = table.types or {}
     others = [f"{c} ({types[str(c)]})" for c in chosen if types.get(str(c))]
     if others:
         what = "a column that does" if len(others) == 1 else "columns that do"
-        more = "" if len(others) <= _MOST_LISTED else ", ..."
         raise ValueError(
-            f"{table.path} has {what} not hold numbers: "
-            f"{', '.join(others[:_MOST_LISTED])}{more}. Leave them out with exclude=, "
-            "or choose others with columns=."
+            f"{table.path} has {what} not hold numbers: {shorten_list(others)}. Leave "
+            "them out with exclude=, or choose others with columns=."
         )
-
-
-def _show(names: Sequence[Column]) -> str:
-    """Return names for people: in quotes, and not too many."""
-    if len(names) > 1 and list(names) == list(range(len(names))):
-        return f"0 to {len(names) - 1}"
-    listed = ", ".join(repr(name) for name in names[:_MOST_LISTED])
-    return listed if len(names) <= _MOST_LISTED else f"{listed}, ..."

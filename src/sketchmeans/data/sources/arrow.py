@@ -28,6 +28,7 @@ from sketchmeans.data.sources.base import (
     Source,
     runs,
 )
+from sketchmeans.data.sources.derived import check_known
 from sketchmeans.data.sources.files import DiskFile, FileState
 from sketchmeans.numerics.linalg import Array
 
@@ -35,7 +36,6 @@ from sketchmeans.numerics.linalg import Array
 ARROW_MEMORY = 24 * 10**6
 #: Most rows, and most bytes, that are copied together: a block, unless it is very wide.
 _COPY_ROWS, _COPY_BYTES = 4096, 8 * 2**20
-_MOST_LISTED = 20
 
 #: Arrow's numbers as NumPy's.  Its own `to_pandas_dtype`, `to_numpy` and
 #: `pandas_metadata` import pandas, which takes longer than many a fit.
@@ -144,14 +144,7 @@ def choose_columns(path: str, schema: Any, options: ReadOptions) -> Columns:
         columns = [name for name in known if name not in aside]
     else:
         columns = _check_names(columns, label_column)
-    for name in [*columns, *([] if label_column is None else [label_column])]:
-        if known.count(name) != 1:
-            how_many = "no column" if name not in known else "more than one column"
-            listed = ", ".join(repr(name) for name in known[:_MOST_LISTED])
-            more = ", ..." if len(known) > _MOST_LISTED else ""
-            raise ValueError(
-                f"{path} has {how_many} {name!r}; its columns are [{listed}{more}]."
-            )
+    check_known(path, [*columns, *filter(None, [label_column])], known)
     if not columns:
         raise ValueError(f"{path} has no features; at least one is needed.")
     for name in columns:

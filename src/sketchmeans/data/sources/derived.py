@@ -14,6 +14,8 @@ from sketchmeans.numerics.linalg import Array
 
 #: Files that stay open: threads read on both sides of an edge.
 _OPEN_PARTS = 3
+#: Most columns that an error lists.
+_MOST_LISTED = 20
 
 
 class ConcatenatedSource(PartedSource):
@@ -160,3 +162,28 @@ class ColumnsSource(Source):
         for j, array in enumerate(self._arrays):
             out[:, j] = array[rows]
         return out
+
+
+def check_known(
+    path: str, wanted: Sequence[str | int], known: Sequence[str | int]
+) -> None:
+    """Raise if a table does not have the columns that a user named, each once."""
+    absent = [name for name in dict.fromkeys(wanted) if name not in known]
+    twice = [name for name in wanted if known.count(name) > 1]
+    if absent or twice:
+        many = "more than one column" if not absent else "no column"
+        what = f"{many}{'s' * (len(absent) > 1)} {show_names(absent or twice)}"
+        have = "its columns are" if isinstance(known[0], str) else "they are numbered"
+        raise ValueError(f"{path} has {what}; {have} {show_names(known)}.")
+
+
+def show_names(names: Sequence[str | int]) -> str:
+    """Return names for people: in quotes, and not too many."""
+    if len(names) > 1 and list(names) == list(range(len(names))):
+        return f"0 to {len(names) - 1}"
+    return shorten_list([repr(name) for name in names])
+
+
+def shorten_list(words: Sequence[str]) -> str:
+    """Return words with commas, and not too many."""
+    return ", ".join([*words[:_MOST_LISTED], *(["..."] * (len(words) > _MOST_LISTED))])
