@@ -132,11 +132,14 @@ def test_damage_in_any_of_the_columns_is_reported_with_its_row(path, tmp_path):
             open_rows(damaged).read(0, 500)
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "feather"])
 @pytest.mark.parametrize(
-    "kinds",
-    [("f4", "f4", "f4"), ("f4", "f8", "?"), ("f2", "?", "u1"), ("?", "?", "?")],
-    ids="-".join,
+    ("suffix", "kinds"),
+    [
+        ("feather", ("f4", "f4", "f4")),
+        ("parquet", ("f4", "f8", "?")),
+        ("feather", ("f2", "f4", "u1")),
+        ("feather", ("?", "?", "?")),
+    ],
 )
 def test_types_and_pieces_of_tables(suffix, kinds, tmp_path, monkeypatch):
     monkeypatch.setattr(arrow, "_COPY_ROWS", 100)

@@ -20,6 +20,7 @@ from sketchmeans.data.rows import (
     block_slices,
     filled,
 )
+from sketchmeans.data.sources.base import toarray
 from sketchmeans.numerics.linalg import (
     CANCELLATION_ROUNDINGS,
     Array,
@@ -87,11 +88,6 @@ def scratch(
     if workers is None:
         return np.empty(shape, dtype=kind)
     return workers.buffer(name, shape, kind)
-
-
-def toarray(block: Block) -> Array:
-    """Return rows as an ordinary array."""
-    return np.asarray(block.toarray() if sparse.issparse(block) else block)
 
 
 def by_rows(X: Block) -> Block:

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
-from sketchmeans.kernels.arrays import toarray, write
+from sketchmeans.data.sources.base import toarray
+from sketchmeans.kernels.arrays import write
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.kernels.base import Kernel, KernelColumns
 from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE, Array, check_no_overflow

@@ -297,19 +297,9 @@ def _accept(model: Any) -> None:
 class Spec:
     """One class: its parameters, and the attributes that its `fit` sets.
 
-    Attributes
-    ----------
-    cls : type
-        The constructor takes the parameters and only stores them.
-    params : mapping of str to Kind
-    fitted : mapping of str to Kind
-        In the file; whatever else `fit` sets is left out.
-    derived : mapping of str to callable
-        Attributes that follow from those in the file.
-    check : callable
-        Raises ValueError where attributes contradict one another.
-    warn : callable
-        Returns what a user should know when such a model is saved, or None.
+    The constructor only stores the parameters.  What `fit` sets beside `fitted` and
+    `derived`, which follows from that, is left out of files.  `check` raises where
+    attributes contradict one another, `warn` returns what a user should know of a file.
     """
 
     cls: type[Any]

@@ -148,14 +148,7 @@ class Encoder:
 
 
 class Decoder:
-    """Turns JSON and tensors into a model, and checks everything.
-
-    Parameters
-    ----------
-    tensors : dict of ndarray
-    version : tuple of int
-        That of the file.
-    """
+    """Turns JSON and tensors of a file of some version into a model, and checks all."""
 
     def __init__(self, tensors: Tensors, version: Version = VERSION) -> None:
         self._tensors = tensors

@@ -22,16 +22,8 @@ _MOST_READ = 4
 class PreparedSource(WrappedSource):
     """The rows of another source, scaled and filled block by block.
 
-    Parameters
-    ----------
-    inner : Source
-        Raw rows; a missing value is NaN.
-    preparation : Preparation
-    kept : ndarray of row numbers, optional
-        The rows that are kept; None keeps all.
-    is_complete : bool, default=True
-        Whether it is known that no value is missing that is not filled in; else this is
-        checked when rows are read.
+    Rows of the numbers `kept` alone, if they are given.  Unless the source
+    `is_complete`, reading checks that no value is missing that is not filled in.
     """
 
     def __init__(

@@ -16,6 +16,7 @@ from scipy import sparse
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import checked_table
 from sketchmeans.data.sources import Source, column_types, file_states, open_rows
+from sketchmeans.data.sources.base import toarray
 from sketchmeans.data.sources.derived import (
     ArraySource,
     ColumnsSource,
@@ -30,18 +31,12 @@ Column = str | int  # a name, or a number where there are no names
 
 
 class Table(ABC):
-    """A table whose columns may be of any type, some of which are to be clustered.
+    """A table whose columns may be of any type, some of which are to be clustered."""
 
-    Attributes
-    ----------
-    path : str
-        What errors call the table.
-    types : dict of str to (str or None), or None
-        The names of the columns, with the types of those that do not hold numbers;
-        None where columns have no names.
-    """
-
+    #: What errors call the table.
     path: str = "The table"
+    #: The names of the columns, with the types of those that do not hold numbers; None
+    #: where columns have no names.
     types: dict[str, str | None] | None = None
 
     @abstractmethod
@@ -51,8 +46,7 @@ class Table(ABC):
     def values(self, column: Column) -> Array:
         """Return one column, of any type."""
         source = self.open([column])
-        block = source.read(0, len(source))
-        return np.asarray(block.toarray() if source.is_sparse else block)[:, 0]
+        return toarray(source.read(0, len(source)))[:, 0]
 
     def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
         """Return the table with features numbered as in a fit, and as many.

@@ -115,6 +115,11 @@ class Source(ABC):
         return f"<{n:,} rows of {d:,} features, {self.dtype}, in {self.path}>"
 
 
+def toarray(block: Block) -> Array:
+    """Return rows as an ordinary array."""
+    return np.asarray(block.toarray() if sparse.issparse(block) else block)
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """How a file is read: the parameters of `open_rows`."""

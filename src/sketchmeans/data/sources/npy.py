@@ -67,14 +67,7 @@ def check_real(dtype: np.dtype[Any], path: str) -> None:
 class DiskArray:
     """An array in a file: where its values start, their type and shape.
 
-    Parameters
-    ----------
-    state : FileState
-        The file as it was opened.
-    offset : int
-        Place of the .npy header; that of an array inside an archive is not zero.
-    n_bytes : int, optional
-        Bytes from there on that are the array's; default is the rest of the file.
+    The header is at `offset`, and the array ends `n_bytes` later, or with the file.
     """
 
     def __init__(
