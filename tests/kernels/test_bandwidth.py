@@ -207,6 +207,6 @@ def test_each_kernel_resolves_by_its_own_distance(gamma, name, distance):
     X = np.abs(normal_rows())
     kernel = as_kernel(name, gamma="mean")
     with Workers(1) as workers:
-        resolved = kernel.resolved(as_rows(X, workers), np.random.default_rng(0))
+        resolved = kernel.resolve(as_rows(X, workers), np.random.default_rng(0))
     assert resolved.gamma == gamma("mean", distance, X)
     assert kernel.gamma == "mean"

@@ -83,7 +83,7 @@ def normalise_weights(weights: Array | None) -> tuple[Array | None, float]:
     return np.ldexp(weights, -exponent), math.ldexp(1.0, exponent)
 
 
-def weighted_rows(
+def as_weighted_rows(
     X: Any, sample_weight: Any, workers: Workers, budget: int | None = None
 ) -> Rows:
     """Return the row source of a checked table, with weights on a scale of one."""
@@ -92,7 +92,7 @@ def weighted_rows(
     return as_rows(X, workers, weights, budget).with_unit(unit)
 
 
-def checked_table(X: Any, estimator: Any = None) -> Any:
+def check_table(X: Any, estimator: Any = None) -> Any:
     """Return a user's table as it is stored, or the source that it is or names."""
     adapter = find_adapter(X)
     if adapter is not None:
@@ -117,13 +117,13 @@ def checked_table(X: Any, estimator: Any = None) -> Any:
     )
 
 
-def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+def validate_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return a user's table as it is stored: nothing is converted as a whole.
 
     Whether values are finite is checked as the rows are read; at once only if the
     table has the wrong width, as NaN may well be the reason.
     """
-    table = checked_table(X, estimator)
+    table = check_table(X, estimator)
     names: Any = X
     if reset:
         vars(estimator).pop("zero_based_", None)

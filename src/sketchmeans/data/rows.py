@@ -92,7 +92,7 @@ def by_block(numbers: Array, height: int) -> list[tuple[int, tuple[int, int]]]:
     ]
 
 
-def filled(parts: Iterable[Array], shape: tuple[int, ...]) -> Array:
+def stack_parts(parts: Iterable[Array], shape: tuple[int, ...]) -> Array:
     """Return parts, one below the other, in a float64 array of this shape."""
     values, start = np.empty(shape), 0
     for part in parts:

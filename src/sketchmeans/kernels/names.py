@@ -141,7 +141,7 @@ def resolve_kernel(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> Kern
         check_kernel_matrix(rows)
     else:
         rows.moments()  # finds every value that is not finite
-    return kernel.resolved(rows, rng)
+    return kernel.resolve(rows, rng)
 
 
 def is_given(kernel: Any) -> bool:

@@ -131,7 +131,7 @@ class Precomputed(Kernel):
             "and costs need; predict does not."
         )
 
-    def resolved(self, rows: Rows, rng: np.random.Generator) -> Self:
+    def resolve(self, rows: Rows, rng: np.random.Generator) -> Self:
         return clone(self)  # the matrix is checked as a whole
 
     def points(self, rows: Rows, indices: Array) -> Block:

@@ -135,7 +135,7 @@ class KernelContract:
         expected = kernel(X, X)
         np.testing.assert_array_equal(clone(kernel)(X, X), expected)
         with Workers(1) as workers:  # which tries kernels that are not ours
-            resolved = kernel.resolved(as_rows(X, workers), np.random.default_rng(0))
+            resolved = kernel.resolve(as_rows(X, workers), np.random.default_rng(0))
         np.testing.assert_array_equal(resolved(X, X), expected)
 
     def test_sources_of_several_blocks(self) -> None:

@@ -14,7 +14,7 @@ from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.input import checked_table
+from sketchmeans.data.input import check_table
 from sketchmeans.data.sources import Source, column_types, file_states, open_rows
 from sketchmeans.data.sources.base import toarray
 from sketchmeans.data.sources.derived import (
@@ -86,7 +86,7 @@ def as_table(
         frame = frame.collect()
     if isinstance(frame, nw.DataFrame):
         return _FrameTable(frame)
-    X = checked_table(X)
+    X = check_table(X)
     return _SourceTable(ArraySource(sparse.csr_array(X) if sparse.issparse(X) else X))
 
 
