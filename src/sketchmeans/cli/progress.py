@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.progress import (
     BarColumn,
     Progress,
-    Task,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 from rich.table import Column
-from rich.text import Text
 
 from sketchmeans.cli.screen import Screen, format_duration
 
@@ -32,19 +30,6 @@ _TITLES = {
     "sketch": "Sketch",
     "original space": "Back to all columns",
 }
-
-
-class _TimeColumn(TimeElapsedColumn):
-    """The time that a stage may still take; if that is unknown, the time so far.
-
-    Only one of both, so that 80 columns leave space for a bar.
-    """
-
-    def render(self, task: Task) -> Text:
-        left = task.time_remaining
-        if task.finished or left is None:
-            return super().render(task)
-        return Text(f"{format_duration(left)} left", style="dim")
 
 
 class Display:
@@ -64,7 +49,9 @@ class Display:
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             TextColumn("{task.fields[note]}", style="dim", markup=False),
-            _TimeColumn(table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(
+                elapsed_when_finished=True, table_column=Column(no_wrap=True)
+            ),
             console=screen.errors,
             redirect_stdout=False,  # which may be a file
             redirect_stderr=False,

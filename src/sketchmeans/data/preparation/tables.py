@@ -21,6 +21,7 @@ from sketchmeans.data.sources.derived import (
     ArraySource,
     ColumnsSource,
     SelectedColumns,
+    check_columns,
     check_known,
     shorten_list,
     show_names,
@@ -191,13 +192,11 @@ def choose_columns(
     error if one is not there or does not hold numbers, or none is left.
     """
     known = table.columns
-    asked = known if columns is None else _check_list("columns", columns)
-    aside = _check_list("exclude", exclude or ())
+    asked = known
+    if columns is not None:
+        asked = check_columns("columns", columns, label_column)
+    aside = check_columns("exclude", exclude or ())
     if label_column is not None:
-        if columns is not None and label_column in asked:
-            raise ValueError(
-                f"label_column={label_column!r} should not be one of columns={asked}."
-            )
         aside = [*aside, label_column]
     check_known(table.path, [*asked, *aside], known)
     chosen = [column for column in asked if column not in aside]
@@ -223,18 +222,6 @@ def match_columns(table: Table, wanted: Sequence[Column]) -> list[Column]:
     check_known(table.path, wanted, table.columns)
     _check_numbers(table, wanted)
     return list(wanted)
-
-
-def _check_list(parameter: str, columns: Any) -> list[Column]:
-    is_list = not isinstance(columns, str) and all(
-        isinstance(name, str | int) and not isinstance(name, bool) for name in columns
-    )
-    if not is_list or len(set(columns)) < len(columns):
-        raise ValueError(
-            f"{parameter}={columns!r} should be a list of different column names, or "
-            "numbers where columns have no names."
-        )
-    return list(columns)
 
 
 def _check_numbers(table: Table, chosen: Sequence[Column]) -> None:

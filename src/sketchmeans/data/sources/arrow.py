@@ -28,7 +28,7 @@ from sketchmeans.data.sources.base import (
     Source,
     runs,
 )
-from sketchmeans.data.sources.derived import check_known
+from sketchmeans.data.sources.derived import check_columns, check_known
 from sketchmeans.data.sources.files import DiskFile, FileState
 from sketchmeans.numerics.linalg import Array
 
@@ -143,7 +143,7 @@ def choose_columns(path: str, schema: Any, options: ReadOptions) -> Columns:
         aside = {label_column, *index_columns(schema)}
         columns = [name for name in known if name not in aside]
     else:
-        columns = _check_names(columns, label_column)
+        columns = check_columns("columns", columns, label_column)
     check_known(path, [*columns, *filter(None, [label_column])], known)
     if not columns:
         raise ValueError(f"{path} has no features; at least one is needed.")
@@ -166,19 +166,6 @@ def index_columns(schema: Any) -> list[str]:
     """Return the columns that hold an index that pandas wrote."""
     about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
     return [name for name in about.get("index_columns", []) if isinstance(name, str)]
-
-
-def _check_names(columns: Any, label_column: str | None) -> list[str]:
-    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
-        raise ValueError(f"columns={columns!r} should be a list of names.")
-    names = list(columns)
-    if label_column in names:
-        raise ValueError(
-            f"label_column={label_column!r} should not be one of columns={names}."
-        )
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"columns={names} should be different names, at least one.")
-    return names
 
 
 # --- Arrow files ----------------------------------------------------------------------

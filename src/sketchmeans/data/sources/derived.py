@@ -164,6 +164,25 @@ class ColumnsSource(Source):
         return out
 
 
+def check_columns(
+    parameter: str, columns: Any, label_column: str | int | None = None
+) -> list[Any]:
+    """Return the columns that a user named, in a list without the label column."""
+    is_list = not isinstance(columns, str) and all(
+        isinstance(name, str | int) and not isinstance(name, bool) for name in columns
+    )
+    if not is_list or len(set(columns)) < len(columns):
+        raise ValueError(
+            f"{parameter}={columns!r} should be a list of different names, or of "
+            "numbers where columns have no names."
+        )
+    if label_column is not None and label_column in columns:
+        raise ValueError(
+            f"label_column={label_column!r} should not be one of {parameter}={columns}."
+        )
+    return list(columns)
+
+
 def check_known(
     path: str, wanted: Sequence[str | int], known: Sequence[str | int]
 ) -> None:
