@@ -27,7 +27,7 @@ def run(selectors: Mapping[str, LandmarkSelector], repeats: int) -> None:
     """Print the seconds of each selector, and as a multiple of forming k(X, Z)."""
     with Workers() as workers:
         rows = as_rows(generated(_ROWS, _FEATURES), workers)
-        kernel = RBF("median").resolved(rows, np.random.default_rng(0))
+        kernel = RBF("median").resolve(rows, np.random.default_rng(0))
         rows.moments()
         unit = _median(partial(_form_kernel, rows, kernel), max(repeats, 3))
         print(

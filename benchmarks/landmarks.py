@@ -126,7 +126,7 @@ def compare(
     """Return the trials of all methods on one table; uniform is always among them."""
     with Workers() as workers:
         rows = as_rows(sample.X, workers)
-        kernel = RBF(settings.gamma).resolved(rows, np.random.default_rng(0))
+        kernel = RBF(settings.gamma).resolve(rows, np.random.default_rng(0))
         rows.moments()
         n, d = sample.X.shape
         print(

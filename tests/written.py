@@ -207,10 +207,10 @@ def write_people(folder, **columns):
 def stream_small_files(monkeypatch):
     """Have small files read like large ones, in many batches."""
     monkeypatch.setattr("sketchmeans.data.rows.IN_MEMORY_BYTES", 0)
-    places = ("batches", "npz", "csr", "parquet")
+    places = ("base", "npz", "csr", "parquet")
     for place in places:  # all, before one of them copies a changed number
         import_module(f"sketchmeans.data.sources.{place}")
     for place in places:
         monkeypatch.setattr(f"sketchmeans.data.sources.{place}.BATCH_BYTES", 20_000)
     monkeypatch.setattr("sketchmeans.data.sources.csr.RUN_BYTES", 20_000)
-    monkeypatch.setattr("sketchmeans.data.sources.text.PIECE_BYTES", 30_000)
+    monkeypatch.setattr("sketchmeans.data.sources.files.PIECE_BYTES", 30_000)

@@ -23,7 +23,7 @@ from sketchmeans import (
     diagnostics,
 )
 from sketchmeans.cli import main
-from sketchmeans.cli.data import read_classes
+from sketchmeans.cli.files import read_classes
 from sketchmeans.cli.options import PrintOptions
 from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration

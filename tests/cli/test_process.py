@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from sketchmeans import NystromKMeans, TableClusterer
-from sketchmeans.cli import main
+from sketchmeans.cli import demo_cases, main
 
 pytestmark = pytest.mark.process
 
@@ -80,7 +81,9 @@ def test_a_table_becomes_a_model_labels_and_a_report(folder):
     assert not list(folder.glob(".*"))
 
 
-def test_the_demo_writes_a_picture_and_a_report(tmp_path, capsys):
+def test_the_demo_writes_a_picture_and_a_report(tmp_path, capsys, monkeypatch):
+    few = partial(demo_cases.make_arms, 25_000)  # a tenth of the time
+    monkeypatch.setattr(demo_cases, "make_arms", few)
     assert call("demo", "--out", tmp_path / "there") == 0
     out = capsys.readouterr().out
     for words in ("Two rings: 2,000 points", "Digits: 1,797 images", "Three arms"):
@@ -400,7 +403,7 @@ def test_killed_fits_leave_whole_files(folder, tmp_path, monkeypatch):
 
 WRITER = """
 import sys, itertools, numpy as np
-from sketchmeans.cli.output import write_labels
+from sketchmeans.cli.files import write_labels
 for i in itertools.count():
     for suffix in ("npy", "csv", "parquet"):
         write_labels(np.full(100_000, i), f"labels.{suffix}")

@@ -25,7 +25,6 @@ from tests.written import (
     write_npy_mixed_orders,
     write_npy_pattern,
     write_npz_packed_fortran,
-    write_parquet,
     write_parquet_folder,
     write_svmlight_folder,
 )
@@ -36,8 +35,7 @@ FOLDERS |= {write_npy_pattern, write_parquet_folder, write_svmlight_folder}
 ONE_FILE = [
     write
     for write in [*TYPED, *TEXT, *SPARSE]
-    if write
-    not in FOLDERS | {write_npz_packed_fortran, write_npy, write_parquet, write_arrow}
+    if write not in FOLDERS | {write_npz_packed_fortran, write_npy}
 ]
 CHANGED = r"has changed since it was opened"
 
@@ -74,7 +72,7 @@ CHANGES = [rewritten, replaced, cut_off, os.unlink]
 @pytest.mark.parametrize(
     ("write", "change"),
     [
-        *product([write_npy, write_parquet, write_arrow], CHANGES),
+        *product([write_npy], CHANGES),
         *zip(ONE_FILE, cycle(CHANGES), strict=False),
     ],
 )

@@ -10,7 +10,7 @@ from pyarrow import feather
 from pyarrow import parquet as pq
 
 from sketchmeans import KernelKMeans, NystromKMeans, TableClusterer, open_rows
-from sketchmeans.data.sources import text
+from sketchmeans.data.sources import files
 from tests.written import X
 
 
@@ -43,7 +43,7 @@ def test_an_archive_is_opened_without_being_unpacked(tmp_path):
 
 
 def test_a_line_without_an_end_is_not_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "RECORD_BYTES", 2 * 2**20)
+    monkeypatch.setattr(files, "_RECORD_BYTES", 2 * 2**20)
     path = tmp_path / "rows.csv"
     path.write_bytes(b"1," * (15 * 2**20))
 

@@ -2,7 +2,6 @@
 
 import io
 import zipfile
-from itertools import cycle
 
 import numpy as np
 import pytest
@@ -65,15 +64,13 @@ WRONG_CSR = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "packed"), list(zip(WRONG_CSR, cycle([False, True]), strict=False))
-)
-def test_a_csr_matrix_is_checked_before_use(kind, packed, tmp_path):
-    changes, text = WRONG_CSR[kind]
-    path = saved(tmp_path / "rows.npz", csr_parts(**changes), packed)
-    with pytest.raises(ValueError, match=text) as caught:
-        open_rows(path).read(0, 300)
-    assert str(path) in str(caught.value)
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_csr_matrix_is_checked_before_use(packed, tmp_path):
+    for changes, text in WRONG_CSR.values():
+        path = saved(tmp_path / "rows.npz", csr_parts(**changes), packed)
+        with pytest.raises(ValueError, match=text) as caught:
+            open_rows(path).read(0, 300)
+        assert str(path) in str(caught.value)
 
 
 @settings(max_examples=40, deadline=None)

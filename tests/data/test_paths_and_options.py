@@ -78,48 +78,43 @@ def said(text, path, **options):
     return source.feature_names, source.read(0, len(source)).tolist()
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("a,b,c\n1,2,3\n", ("a", "b", "c")),
-        ("town,2019,2020\n1,2,3\n4,9,5\n", ("town", "2019", "2020")),
-        (",a,b\n0,2,3\n", ("", "a", "b")),
-        ("5.1,?,3\n1,2,3\n", None),
-        ("5.1,NA,\n1,2,3\n", None),
-        ("nan,2,7\n1,2,3\n", None),
-        ("1,2,3\n4,5,6\n", None),  # both count up
-        ("1,5,3\n4,5,9\n", None),
-        ("3,2,1\n4,5,9\n", None),
-        ("7,9\n4,5\n", None),
-        ("true,1.5\nfalse,2\n", None),
-    ],
-)
-def test_a_header_is_found_where_it_is_clear(text, names, tmp_path):
-    found, rows = said(text, tmp_path / "rows.csv")
-    assert found == names
-    assert len(rows) == text.count("\n") - (names is not None)
+def test_a_header_is_found_where_it_is_clear(tmp_path):
+    for text, names in {
+        "a,b,c\n1,2,3\n": ("a", "b", "c"),
+        "town,2019,2020\n1,2,3\n4,9,5\n": ("town", "2019", "2020"),
+        ",a,b\n0,2,3\n": ("", "a", "b"),
+        "5.1,?,3\n1,2,3\n": None,
+        "5.1,NA,\n1,2,3\n": None,
+        "nan,2,7\n1,2,3\n": None,
+        "1,2,3\n4,5,6\n": None,  # both count up
+        "1,5,3\n4,5,9\n": None,
+        "3,2,1\n4,5,9\n": None,
+        "7,9\n4,5\n": None,
+        "true,1.5\nfalse,2\n": None,
+    }.items():
+        found, rows = said(text, tmp_path / "rows.csv")
+        assert found == names, text
+        assert len(rows) == text.count("\n") - (names is not None)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_may_be_names_or_a_row_has_to_be_said(tmp_path):
+    path = tmp_path / "rows.csv"
+    for text in (
         "2019,2020,2021\n5.1,2,3\n",
         "0,1,2\n5.1,2,3\n",
         ",0,1\n0,5,3\n",
         "Ada,31,2\nBob,25,7\n",
         "5.1,n/k,3\n1,2,3\n",
         "id,2019\n1,2\n",
-    ],
-)
-def test_what_may_be_names_or_a_row_has_to_be_said(text, tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text(text)
-    with pytest.raises(ValueError, match="may be the names of the columns or a row"):
-        open_rows(path)
-    with pytest.raises(ValueError, match="header=True or header=False"):
-        column_types(path)
-    assert len(column_types(path, header=True)) == text.splitlines()[0].count(",") + 1
-    assert column_types(path, header=False) is None
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="may be the names of the columns or a ro"):
+            open_rows(path)
+        with pytest.raises(ValueError, match="header=True or header=False"):
+            column_types(path)
+        n_columns = text.splitlines()[0].count(",") + 1
+        assert len(column_types(path, header=True)) == n_columns
+        assert column_types(path, header=False) is None
 
 
 def test_a_header_is_what_the_user_says(tmp_path):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pyarrow import csv as arrow_csv
 
 from sketchmeans import open_rows
-from sketchmeans.data.sources import text
-from sketchmeans.data.sources.text import Records
+from sketchmeans.data.sources import files
+from sketchmeans.data.sources.delimited import Records
 
 #: Values that look like ends of records and like quotes, and are neither.
 NASTY = st.text(st.sampled_from('ab",;\n\r \u00e9'), max_size=12)
@@ -20,7 +20,7 @@ BREAKS = st.sampled_from(["\n", "\r\n", "\r"])
 
 def read_back(path, piece_bytes):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "PIECE_BYTES", piece_bytes)
+        patch.setattr(files, "PIECE_BYTES", piece_bytes)
         source = open_rows(path, ["number"], label_column="words", header=True)
         rows = source.read(0, len(source))
         last = source.take(np.array([len(source) - 1]))
@@ -83,7 +83,7 @@ def test_a_table_of_several_pieces_with_breaks_at_their_edges(tmp_path):
     comment = "x\n" * 40
     lines = ["id,value,comment"] + [f'{i},{i / 8},"{comment}"' for i in range(20_000)]
     path.write_text("\n".join(lines) + "\n")
-    assert path.stat().st_size > 1.5 * text.PIECE_BYTES
+    assert path.stat().st_size > 1.5 * files.PIECE_BYTES
     source = open_rows(path, ["id", "value"])
     ids = np.arange(20_000)
     np.testing.assert_array_equal(
@@ -102,8 +102,8 @@ def test_names_may_have_line_breaks(tmp_path):
 @pytest.mark.parametrize("start", ["1", 'a,b\n1,"2'])
 @pytest.mark.parametrize("suffix", ["csv", "svmlight"])
 def test_a_record_without_an_end(start, suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "PIECE_BYTES", 1_000)
-    monkeypatch.setattr(text, "RECORD_BYTES", 10_000)
+    monkeypatch.setattr(files, "PIECE_BYTES", 1_000)
+    monkeypatch.setattr(files, "_RECORD_BYTES", 10_000)
     path = tmp_path / f"rows.{suffix}"
     path.write_text((start if suffix == "csv" else "") + " " * 20_000)
     with pytest.raises(ValueError, match=r"rows\.\w+ .*has no end within 10,000 bytes"):

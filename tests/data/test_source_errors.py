@@ -221,8 +221,8 @@ def test_columns_that_are_not_there(tmp_path):
         _refused(path, "has no column 'weight'; its columns are", columns=["weight"])
         _refused(path, "has no column 'y'", columns=["age"], label_column="y")
         _refused(path, "columns='age' should be a list", columns="age")
-        _refused(path, "columns=[] should be different", columns=[])
-        _refused(path, "should be different names", columns=["age", "age"])
+        _refused(path, "has no features; at least one", columns=[])
+        _refused(path, "a list of different names", columns=["age", "age"])
         text = "label_column='age' should not be one of columns=['age']"
         _refused(path, text, columns=["age"], label_column="age")
     two = pa.table([[1.0], [2.0], [3.0]], names=["a", "a", "b"])
@@ -299,7 +299,7 @@ def test_folders_whose_files_differ(tmp_path):
 @pytest.mark.parametrize("write", [write_parquet, write_csv])
 def test_without_pyarrow(tmp_path, monkeypatch, write):
     path = write(tmp_path, X)
-    for name in ("parquet", "delimited", "tables"):
+    for name in ("parquet", "delimited", "arrow"):
         monkeypatch.delitem(
             sys.modules, f"sketchmeans.data.sources.{name}", raising=False
         )

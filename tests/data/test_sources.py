@@ -126,7 +126,7 @@ def test_sparse_files_hold_the_matrix(write, tmp_path):
     assert_same_numbers(open_rows(write(tmp_path, rows)), rows)
 
 
-@pytest.mark.parametrize("dtype", [">f8", "f2", "i8", "?", "u2", "longdouble"])
+@pytest.mark.parametrize("dtype", [">f8", "f2", "i8", "?"])
 def test_types_of_numbers(dtype, tmp_path):
     rows = X.astype(dtype)
     assert_same_numbers(open_rows(write_npy(tmp_path, rows)), rows)
@@ -218,7 +218,7 @@ def test_every_method_takes_a_path_a_string_and_a_source(tmp_path, fitted):
 
 @pytest.mark.parametrize(
     ("write", "n_jobs"),
-    [(write_npy, 1), (write_parquet_folder, 3), (write_csv, 3), (write_npz_packed, 1)],
+    [(write_parquet_folder, 3), (write_csv, 3), (write_npz_packed, 1)],
 )
 def test_threads_change_nothing(write, n_jobs, tmp_path, fitted):
     rows, expected = fitted["f8"]
@@ -230,14 +230,10 @@ def test_threads_change_nothing(write, n_jobs, tmp_path, fitted):
 @pytest.mark.parametrize(
     "params",
     [
-        {"kernel": "linear"},
-        {"kernel": "laplacian", "n_landmarks": 10},
-        {"gamma": "median"},
-        {"reducer": "svd"},
-        {"reducer": PCA(3, random_state=0)},
-        {"landmarks": "kmeans++"},
-        {"algorithm": "full"},
-        {"init": np.arange(4), "n_init": 1},
+        {"kernel": "linear", "algorithm": "full"},
+        {"kernel": "laplacian", "n_landmarks": 10, "gamma": "median"},
+        {"reducer": "svd", "landmarks": "kmeans++"},
+        {"reducer": PCA(3, random_state=0), "init": np.arange(4), "n_init": 1},
     ],
     ids=lambda params: "-".join(params),
 )

@@ -19,8 +19,10 @@ def written(path, sign, names=("a", "b", "c")):
     return path
 
 
-@pytest.mark.parametrize("suffix", ["csv", "tsv"])
-@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+@pytest.mark.parametrize(
+    ("suffix", "sign"),
+    [("csv", ","), ("csv", ";"), ("csv", "\t"), ("tsv", "|"), ("tsv", "\t")],
+)
 def test_the_first_lines_tell_what_separates_values(sign, suffix, tmp_path):
     path = written(tmp_path / f"x.{suffix}", sign)
     source = open_rows(path)

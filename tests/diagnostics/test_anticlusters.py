@@ -40,7 +40,7 @@ def test_every_row_is_in_one_subset(kernel, together, monkeypatch):
     rng = np.random.default_rng(0)
     with Workers(2) as workers:
         rows = as_rows(X, workers)
-        chosen = as_kernel(kernel).resolved(rows, rng)
+        chosen = as_kernel(kernel).resolve(rows, rng)
         directions = find_directions(rows, chosen, labels, 4, rng)
         balanced = cut_rows(labels, 10, rng, rows, directions)
     dealt = cut_rows(labels, 10, rng)

@@ -363,7 +363,7 @@ def test_no_two_rows_are_farther_apart_than_the_diameter():
         kernel = as_kernel(name, **({"degree": 1} if name == "polynomial" else {}))
         with Workers(1) as workers:
             rows = as_rows(X, workers)
-            kernel = kernel.resolved(rows, np.random.default_rng(0))
+            kernel = kernel.resolve(rows, np.random.default_rng(0))
             diameter = _bound_squared_diameter(rows, kernel, np.ones(6, dtype=bool))
         K = kernel(X, X)
         distances = K.diagonal()[:, None] + K.diagonal() - 2.0 * K

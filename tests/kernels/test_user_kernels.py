@@ -1,5 +1,7 @@
 """Callables and kernels that users write: checked, and certified only where right."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,6 +13,14 @@ from sketchmeans.numerics.linalg import eigen_decomposition, largest_eigenvalues
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 ESTIMATORS = [KernelKMeans, NystromKMeans]
+
+
+def in_turn(names, cases):
+    """Give each case to one of the estimators, in turn."""
+    pairs = zip(cycle(ESTIMATORS), cases, strict=False)
+    return pytest.mark.parametrize(("estimator", *names), [(e, *c) for e, c in pairs])
+
+
 both = pytest.mark.parametrize("estimator", ESTIMATORS)
 
 
@@ -42,8 +52,7 @@ def tanh(x, z):
     return np.tanh(x @ z - 1.0)
 
 
-@both
-@pytest.mark.parametrize(
+@in_turn(
     ("kernel", "text"),
     [
         (asymmetric, r"asymmetric at .* should be symmetric; k\(x, z\) and k\(z, x\)"),
@@ -91,8 +100,7 @@ class Wrong(Kernel):
         return squares[:-1] if self.way == "diagonal" else squares
 
 
-@both
-@pytest.mark.parametrize(
+@in_turn(
     ("way", "text"),
     [
         ("shape", r"should return real numbers of shape \(16, 16\) as k\(X, X\)"),
@@ -118,9 +126,10 @@ INDEFINITE = [
 ]
 
 
-@both
-@pytest.mark.parametrize("params", INDEFINITE)
-@pytest.mark.parametrize("method", ["nystrom", "subsample"])
+@in_turn(
+    ("params", "method"),
+    zip(INDEFINITE, ["nystrom", "subsample", "subsample", "nystrom"], strict=True),
+)
 def test_no_certificate_for_indefinite_kernels(estimator, params, method):
     with pytest.warns(UserWarning, match="not positive semi-definite"):
         model = estimator(3, **params, gamma=0.1, random_state=0).fit(X)
@@ -128,8 +137,7 @@ def test_no_certificate_for_indefinite_kernels(estimator, params, method):
         certificate(model, X, method)
 
 
-@both
-@pytest.mark.parametrize("method", ["nystrom", "subsample"])
+@in_turn(["method"], [["nystrom"], ["subsample"]])
 def test_no_certificate_where_eigenvalues_are_negative(estimator, method):
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(60, 60))
@@ -143,8 +151,7 @@ def test_no_certificate_where_eigenvalues_are_negative(estimator, method):
             certificate(model, table, method)
 
 
-@both
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@in_turn(["dtype"], [[np.float32], [np.float64]])
 def test_rounding_is_no_negative_eigenvalue(estimator, dtype):
     # Of rank 3: all other eigenvalues are rounding.
     K = (X.astype(dtype) @ X.T.astype(dtype)) * dtype(1e6)
@@ -156,8 +163,14 @@ def test_rounding_is_no_negative_eigenvalue(estimator, dtype):
         effective_dimension(X, kernel=tanh, gamma_ridge=1.0)
 
 
-@pytest.mark.parametrize("estimator", [*ESTIMATORS, SketchedKMeans])
-@pytest.mark.parametrize("method", ["nystrom", "subsample"])
+@pytest.mark.parametrize(
+    ("estimator", "method"),
+    [
+        (KernelKMeans, "nystrom"),
+        (NystromKMeans, "subsample"),
+        (SketchedKMeans, "nystrom"),
+    ],
+)
 def test_a_certificate_is_about_the_clusters_of_the_fit(estimator, method):
     model = estimator(5, random_state=0).fit(X)
     before = certificate(model, X, method, random_state=0)
@@ -165,8 +178,7 @@ def test_a_certificate_is_about_the_clusters_of_the_fit(estimator, method):
     assert certificate(model, X, method, random_state=0) == before
 
 
-@pytest.mark.parametrize("n", [500, 700])
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@in_turn(["n"], [[500], [700]])
 def test_certificates_of_orthogonal_rows(estimator, n):
     model = estimator(3, kernel="linear", random_state=0).fit(np.eye(n))
     assert certificate(model, np.eye(n)).ratio >= 1.0

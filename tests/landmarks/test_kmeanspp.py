@@ -249,7 +249,7 @@ def test_refined_landmarks_never_have_a_higher_potential(space, kernel, weighted
     X = blobs()
     weights = np.random.default_rng(14).integers(0, 4, 300) * 1.0 if weighted else None
     rows = space(X, weights).rows
-    function = as_kernel(kernel).resolved(rows, np.random.default_rng(0))
+    function = as_kernel(kernel).resolve(rows, np.random.default_rng(0))
     whole = KernelDistances(rows, function)
     lower = 0
     for seed in range(6):

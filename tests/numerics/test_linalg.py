@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_limits
 from sketchmeans.numerics.linalg import (
     CholeskyInverse,
     EigenInverse,
-    PivotedInverse,
     pseudo_inverse,
     relative_cut,
     ridged_inverse,
@@ -74,26 +73,20 @@ def test_equals_numpys_pseudo_inverse(spectrum):
 
 
 @pytest.mark.parametrize("spectrum", SPECTRA.values(), ids=SPECTRA)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_m_k_m_is_m(spectrum, dtype):
+def test_m_k_m_is_m_and_has_a_root(spectrum):
     # ‖c‖² = b̄ᵀ M b̄ rests on this.
     K = with_spectrum(spectrum)
-    inverse = pseudo_inverse(K, dtype=dtype)
-    M = matrix_of(inverse, len(K))
-    kept = spectrum[spectrum > relative_cut(len(K), dtype) * spectrum.max()]
-    allowed = 1e-13 * (kept.max() / kept.min()) * np.abs(M).max()
-    assert np.abs(M @ K @ M - M).max() <= allowed
-    np.testing.assert_allclose(M, M.T, atol=allowed)
-
-
-@pytest.mark.parametrize("spectrum", SPECTRA.values(), ids=SPECTRA)
-def test_root_times_its_transpose_is_the_inverse(spectrum):
-    K = with_spectrum(spectrum)
-    inverse = pseudo_inverse(K)
-    R = inverse.root()
-    assert R.shape == (len(K), inverse.rank)
-    M = matrix_of(inverse, len(K))
-    np.testing.assert_allclose(R @ R.T, M, rtol=1e-7, atol=1e-9 * np.abs(M).max())
+    before = K.copy()
+    for dtype in (np.float32, np.float64):
+        inverse = pseudo_inverse(K, dtype=dtype)
+        M, R = matrix_of(inverse, len(K)), inverse.root()
+        kept = spectrum[spectrum > relative_cut(len(K), dtype) * spectrum.max()]
+        allowed = 1e-13 * (kept.max() / kept.min()) * np.abs(M).max()
+        assert np.abs(M @ K @ M - M).max() <= allowed
+        np.testing.assert_allclose(M, M.T, atol=allowed)
+        assert R.shape == (len(K), inverse.rank)
+        np.testing.assert_allclose(R @ R.T, M, rtol=1e-7, atol=1e-9 * np.abs(M).max())
+    np.testing.assert_array_equal(K, before)
 
 
 def test_cholesky_equals_the_eigendecomposition():
@@ -109,8 +102,10 @@ def test_cholesky_equals_the_eigendecomposition():
     )
 
 
-@pytest.mark.parametrize("n", [2, 40, 120])
-@pytest.mark.parametrize(("dtype", "seed"), [(np.float32, 0), (np.float64, 1)])
+@pytest.mark.parametrize(
+    ("n", "dtype", "seed"),
+    [(2, np.float32, 0), (40, np.float64, 1), (120, np.float32, 0)],
+)
 def test_an_eigenvalue_below_the_cut_is_always_left_out(n, dtype, seed):
     # Power iteration sees the smallest eigenvalue from above: it must not miss it.
     cut = relative_cut(n, dtype)
@@ -151,8 +146,7 @@ def test_a_float32_cut_is_coarser():
     assert pseudo_inverse(K, dtype=np.float32).rank == 7
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("jitter", [0.0, 1e-12], ids=["equal", "nearly equal"])
+@pytest.mark.parametrize(("dtype", "jitter"), [(np.float32, 0.0), (np.float64, 1e-12)])
 def test_repeated_rows_lower_the_rank(dtype, jitter):
     rng = np.random.default_rng(2)
     X = np.repeat(3.0 * rng.normal(size=(12, 3)), 5, axis=0)
@@ -223,14 +217,6 @@ def test_negative_eigenvalues_are_left_out():
     np.testing.assert_allclose(matrix_of(inverse, 5), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("spectrum", SPECTRA.values(), ids=SPECTRA)
-def test_the_matrix_is_left_as_it_is(spectrum):
-    K = with_spectrum(spectrum)
-    before = K.copy()
-    pseudo_inverse(K).solve(np.eye(len(K)))
-    np.testing.assert_array_equal(K, before)
-
-
 def test_the_same_matrix_gives_the_same_bits():
     K = with_spectrum(SPECTRA["spread"])
     rhs = np.random.default_rng(5).normal(size=(20, 3))
@@ -245,7 +231,7 @@ def test_large_singular_matrices_are_inverted_over_pivots(kind):
         X = np.repeat(np.random.default_rng(1).normal(size=(200, 8)), 3, axis=0)
     K = np.zeros((600, 600)) if kind == "zero" else rbf_matrix(X)
     inverse = pseudo_inverse(K, dtype=np.float32)
-    assert isinstance(inverse, PivotedInverse)
+    assert inverse.pivots is not None
     M, R = matrix_of(inverse, 600), inverse.root()
     assert R.shape == (600, inverse.rank)
     np.testing.assert_allclose(R @ R.T, M, rtol=1e-6, atol=1e-9 * np.abs(M).max())

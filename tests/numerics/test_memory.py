@@ -374,45 +374,24 @@ def test_a_failed_plan_leaves_nothing_fitted():
 # --- sizes ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (1, 1),
-        (1500, 1500),
-        (2.5e9, 2_500_000_000),
-        (np.int64(7), 7),
-        (np.float32(8.0), 8),
-        ("17", 17),
-        ("17B", 17),
-        ("3kB", 3_000),
-        ("3KB", 3_000),
-        ("200MB", 200_000_000),
-        (" 1.5 GB ", 1_500_000_000),
-        ("1e3MB", 1_000_000_000),
-        ("2gb", 2_000_000_000),
-        ("0.5TB", 500_000_000_000),
-        ("4KiB", 4096),
-        ("500 MiB", 500 * 2**20),
-        ("2GiB", 2**31),
-        ("1TiB", 2**40),
-    ],
-)
-def test_budget_reads_sizes(given, expected):
-    assert memory_budget(given) == expected
-    assert isinstance(memory_budget(given), int)
+def test_budget_reads_sizes():
+    sizes = {1: 1, 2.5e9: 2_500_000_000, np.int64(7): 7, np.float32(8.0): 8}
+    sizes |= {"17": 17, "17B": 17, "3kB": 3_000, "3KB": 3_000, " 1.5 GB ": 1.5e9}
+    sizes |= {"1e3MB": 10**9, "2gb": 2 * 10**9, "0.5TB": 5 * 10**11, "4KiB": 4096}
+    sizes |= {"500 MiB": 500 * 2**20, "2GiB": 2**31, "1TiB": 2**40}
+    for given, expected in sizes.items():
+        assert memory_budget(given) == expected
+        assert isinstance(memory_budget(given), int)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_budget_rejects_what_is_no_size():
+    for given in (
         *("", "GB", "2 XB", "-2GB", "1.2.3GB", "2GB!", "0", "0GB", "1e999GB", "nan"),
         *(0, -1, np.nan, np.inf, True, [2], {}),
-    ],
-)
-def test_budget_rejects_what_is_no_size(given):
-    text = re.escape(f"max_memory={given!r} should be a positive number of bytes")
-    with pytest.raises(ValueError, match=text + ".*'2GB' or '500 MiB', or None"):
-        memory_budget(given)
+    ):
+        text = re.escape(f"max_memory={given!r} should be a positive number of bytes")
+        with pytest.raises(ValueError, match=text + ".*'2GB' or '500 MiB', or None"):
+            memory_budget(given)
 
 
 def test_budget_of_none_is_half_of_what_is_free(monkeypatch):
@@ -428,38 +407,22 @@ def test_available_memory_respects_the_container(monkeypatch):
     assert memory._available() == 12345
 
 
-@pytest.mark.parametrize(
-    ("texts", "limit"),
-    [
-        ({"memory.max": "4096\n"}, 4096),
-        ({"memory.max": "max\n"}, sys.maxsize),
-        ({"memory/memory.limit_in_bytes": "512"}, 512),
-        ({}, sys.maxsize),
-    ],
-)
-def test_the_limit_of_a_control_group(texts, limit, monkeypatch, tmp_path):
+def test_the_limit_of_a_control_group(monkeypatch, tmp_path):
     from sketchmeans.numerics import memory
 
-    for name, text in texts.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
     monkeypatch.setattr(memory, "_CONTROL_GROUP", tmp_path)
-    assert memory._control_group_limit() == limit
+    assert memory._control_group_limit() == sys.maxsize
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("512")
+    assert memory._control_group_limit() == 512
+    (tmp_path / "memory.max").write_text("4096\n")
+    assert memory._control_group_limit() == 4096
+    (tmp_path / "memory" / "memory.limit_in_bytes").unlink()
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory._control_group_limit() == sys.maxsize
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1 kB"),
-        (1234, "1.23 kB"),
-        (5e6, "5 MB"),
-        (3.2e9, "3.2 GB"),
-        (7.25e12, "7.25 TB"),
-        (999_999, "1 MB"),
-        (2e15, "2000 TB"),
-    ],
-)
-def test_sizes_for_people(size, text):
-    assert format_bytes(size) == text
+def test_sizes_for_people():
+    sizes = {0: "0 B", 999: "999 B", 1000: "1 kB", 1234: "1.23 kB", 5e6: "5 MB"}
+    sizes |= {3.2e9: "3.2 GB", 7.25e12: "7.25 TB", 999_999: "1 MB", 2e15: "2000 TB"}
+    assert {size: format_bytes(size) for size in sizes} == sizes

@@ -11,17 +11,18 @@ from typing import Annotated, Any
 
 import typer
 
-from sketchmeans.cli.certify import certify
-from sketchmeans.cli.choose import choose
-from sketchmeans.cli.compare import compare
+from sketchmeans.cli.compare import choose, compare
 from sketchmeans.cli.demo import demo
+from sketchmeans.cli.explain import certify, info, report
 from sketchmeans.cli.fit import fit, predict
-from sketchmeans.cli.info import info
-from sketchmeans.cli.options import expand_options
-from sketchmeans.cli.report import report
-from sketchmeans.cli.screen import Screen, current_screen
+from sketchmeans.cli.options import add_options
+from sketchmeans.cli.screen import (
+    Screen,
+    current_screen,
+    names_parameter,
+    translate_errors,
+)
 from sketchmeans.cli.signals import handle_signals, stop_at_once
-from sketchmeans.cli.translate import names_parameter, translate_errors
 
 #: Typer raises this and its subclasses for wrong arguments.
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -41,7 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (fit, predict, report, certify, compare, choose, info, demo):
-    app.command()(expand_options(_command))
+    app.command()(add_options(_command))
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from sketchmeans.cli import options as o
-from sketchmeans.cli.output import check_outputs
+from sketchmeans.cli.files import check_outputs
+from sketchmeans.cli.options import PrintOptions
 from sketchmeans.cli.screen import Screen, format_duration
 
 PICTURE, REPORT = "sketchmeans-demo.png", "sketchmeans-demo.html"
 
 
 def demo(
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="FOLDER", help="Write the picture and the report to this folder."
-        ),
-    ] = ".",
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    out: str = ".", as_json: bool = False, quiet: bool = False, debug: bool = False
 ) -> None:
     """Cluster three examples; write a picture and a report."""
-    screen = Screen(o.PrintOptions(as_json, quiet, debug=debug))
+    screen = Screen(PrintOptions(as_json, quiet, debug=debug))
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"--out {out} should be a folder.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,8 @@ INK, WRONG, GREY = "#1f2937", "#d55e00", "#6b7280"
 
 #: Rows up to which the exact method is run.
 EXACT_ROWS = 5_000
+#: Most points that are drawn.
+_DRAWN_POINTS = 20_000
 
 
 @dataclass(frozen=True)
@@ -121,30 +122,17 @@ def draw_results(results: list[tuple[Case, list[Fit]]], path: Path) -> None:
         column[0].set_title(case.title, fontsize=13, color=INK, pad=12)
     for ax, fit in zip(axes[:, 0], (results[0][1][0], results[0][1][-1]), strict=True):
         ax.set_ylabel(fit.method, fontsize=13, color=INK, labelpad=12)
-    _save(figure, path)
-
-
-def _save(figure: Any, path: Path) -> None:
-    """Write a PNG file of 256 colours, which is a third of the size."""
-    from PIL import Image  # comes with matplotlib
-
-    page = io.BytesIO()
-    figure.savefig(page, format="png", dpi=125)
-    image = Image.open(page).convert("RGB")
     with open_atomic(path) as file:
-        image.quantize(256, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+        figure.savefig(file, format="png", dpi=125)
 
 
 def _draw_points(ax: Any, case: Case, fit: Fit) -> str:
-    """Draw points in the colour of their cluster, many of them as a density."""
+    """Draw points, some if they are many, in the colour of their cluster."""
     labels = _match_labels(case.y, fit.model.labels_)
-    low, high = case.X.min() - 0.05, case.X.max() + 0.05
-    if len(case.X) <= EXACT_ROWS:
-        ax.scatter(*case.X.T, s=5, c=[COLOURS[j] for j in labels], linewidths=0)
-    else:
-        image = _density(case.X, labels, low, high)
-        ax.imshow(image, extent=(low, high, low, high), interpolation="bilinear")
-    ax.set(xlim=(low, high), ylim=(low, high))
+    some = slice(None, None, -(-len(case.X) // _DRAWN_POINTS))
+    size = 5 if len(case.X) <= _DRAWN_POINTS else 1.5
+    colours = [COLOURS[j] for j in labels[some]]
+    ax.scatter(*case.X[some].T, size, colours, linewidths=0)
     name = case.name.split()[-1]
     if fit.method == "KMeans":
         return f"NMI {fit.nmi:.2f}\ncuts the {name} to pieces"
@@ -152,22 +140,6 @@ def _draw_points(ax: Any, case: Case, fit: Fit) -> str:
     size = 14 if m <= 50 else 7
     ax.scatter(*fit.model.landmarks_.T, size, "white", edgecolors=INK, linewidths=0.7)
     return f"NMI {fit.nmi:.2f}\nfinds the {name} from {m} landmarks (dots)"
-
-
-def _density(X: Array, labels: Array, low: float, high: float) -> Array:
-    """Return an image in which more points give a fuller colour."""
-    from matplotlib.colors import to_rgb
-
-    area = [[low, high], [low, high]]
-    counts = [
-        np.histogram2d(X[labels == j, 0], X[labels == j, 1], 200, area)[0].T[::-1]
-        for j in range(len(COLOURS))
-    ]
-    total = np.sum(counts, axis=0)[:, :, None]
-    colour = np.stack(counts, axis=-1) @ [to_rgb(c) for c in COLOURS]
-    colour /= np.maximum(total, 1.0)
-    fullness = np.minimum(total / np.quantile(total[total > 0], 0.9), 1.0) ** 0.6
-    return np.clip(1.0 - fullness * (1.0 - colour), 0.0, 1.0)
 
 
 def _draw_images(ax: Any, case: Case, fit: Fit) -> str:

@@ -5,56 +5,53 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from sketchmeans.cli import options as o
-from sketchmeans.cli.data import (
+from sketchmeans.cli.explain import describe_kernel, print_sizes, write_model_report
+from sketchmeans.cli.files import (
+    LABELS,
+    REPORT,
     STREAM,
+    check_outputs,
     make_clusterer,
     make_estimator,
     open_model_rows,
     open_table,
-    parse_count,
-    parse_number,
     read_classes,
+    write_labels,
 )
-from sketchmeans.cli.output import LABELS, REPORT, check_outputs, write_labels
+from sketchmeans.cli.options import (
+    EstimatorOptions,
+    FileOptions,
+    PrintOptions,
+    TableOptions,
+)
 from sketchmeans.cli.progress import Display
-from sketchmeans.cli.report import write_model_report
 from sketchmeans.cli.screen import Screen, format_duration
 from sketchmeans.cli.signals import finish_iteration
 
-#: Most clusters that are listed.
-_MAX_LISTED = 30
-
 
 def fit(
-    data: o.Data,
-    n_clusters: o.NClusters,
+    data: str,
+    n_clusters: int,
     *,
-    model: o.ModelOut = None,
-    labels: o.LabelsOut = None,
-    report: o.ReportOut = None,
-    checkpoint: o.CheckpointOut = None,
-    table_options: o.TableOptions,
-    file_options: o.FileOptions,
-    estimator_options: o.EstimatorOptions,
-    print_options: o.PrintOptions,
+    model: str | None = None,
+    labels: str | None = None,
+    report: str | None = None,
+    checkpoint: str | None = None,
+    table_options: TableOptions,
+    file_options: FileOptions,
+    estimator_options: EstimatorOptions,
+    print_options: PrintOptions,
 ) -> None:
     """Cluster a table; write a model, labels and a report."""
     screen = Screen(print_options, labels_on_output=labels == STREAM)
     outputs = {"--model": model, "--labels": labels, "--report": report}
     files = {**outputs, "--checkpoint": checkpoint}
     check_outputs(files, [data], {"--labels": LABELS, "--report": REPORT})
-    typed = vars(estimator_options)
-    params = {
-        **typed,
-        "gamma": parse_number(typed["gamma"]),
-        "n_landmarks": parse_number(typed["n_landmarks"]),
-        "n_init": parse_count("--n-init", typed["n_init"]),
-    }
+    params = dict(vars(estimator_options))
     name = params.pop("estimator")
     estimator = make_estimator(name, n_clusters, params)
     known = signature(estimator.fit).parameters
@@ -62,6 +59,8 @@ def fit(
         raise typer.BadParameter(
             f"--checkpoint has no meaning for --estimator {name}; leave it out."
         )
+    from sketchmeans import save
+
     with open_table(data, file_options, screen) as table:
         clusterer = make_clusterer(table_options, estimator, table)
         start = time.perf_counter()
@@ -72,7 +71,14 @@ def fit(
             display.attach(clusterer).fit(table, checkpoint=saved)
         seconds = time.perf_counter() - start
         classes = read_classes(clusterer, table)
-        failures = _write_outputs(screen, clusterer, table, outputs, classes)
+        writers: dict[str, Callable[[str], object]] = {
+            "--model": lambda file: save(clusterer, file),
+            "--labels": lambda file: write_labels(clusterer.labels_, file),
+            "--report": lambda file: write_model_report(
+                screen, clusterer, table, file, classes
+            ),
+        }
+        failures = _write_outputs(screen, outputs, writers)
     result = _describe_fit(clusterer, seconds, classes)
     _print_fit(screen, clusterer, result)
     _print_outputs(screen, result, outputs, failures)
@@ -80,24 +86,13 @@ def fit(
 
 def _write_outputs(
     screen: Screen,
-    model: Any,
-    table: Any,
     outputs: Mapping[str, str | None],
-    classes: Any,
+    writers: Mapping[str, Callable[[str], object]],
 ) -> dict[str, str]:
     """Write what was asked for; return why files could not be written.
 
     One that fails does not keep the others from being written.
     """
-    from sketchmeans import save
-
-    writers: dict[str, Callable[[str], None]] = {
-        "--model": lambda file: save(model, file),
-        "--labels": lambda file: write_labels(model.labels_, file),
-        "--report": lambda file: write_model_report(
-            screen, model, table, file, classes=classes
-        ),
-    }
     failures = {}
     for option, file in outputs.items():
         if file is None:
@@ -131,10 +126,7 @@ def _describe_fit(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
         "cluster_sizes": model.cluster_sizes_,
         "exemplar_indices": model.exemplar_indices_,
     }
-    if hasattr(inner, "kernel_"):
-        result |= {"kernel": inner.kernel, "gamma": inner.gamma_}
-    if hasattr(inner, "landmarks_"):
-        result["n_landmarks"] = inner.landmarks_.shape[0]
+    result |= describe_kernel(inner)
     if classes is not None:
         from sketchmeans.diagnostics import agreement
 
@@ -197,37 +189,18 @@ def _print_outputs(
         raise OSError(f"{reasons}.")
 
 
-def print_sizes(screen: Screen, sizes: Any, exemplars: Any) -> None:
-    """Print the size of every cluster, with bars of up to 20 characters."""
-    total, largest = float(sizes.sum()), float(sizes.max())
-    rows = [
-        (
-            str(j),
-            "█" * max(round(20 * sizes[j] / largest), int(sizes[j] > 0)),
-            f"{sizes[j]:,.0f}",
-            f"{sizes[j] / total:.1%}",
-            f"{exemplars[j]:,}" if sizes[j] else "",
-        )
-        for j in (-sizes).argsort(kind="stable")[:_MAX_LISTED].tolist()
-    ]
-    screen.print_table(("cluster", "", "rows", "share", "typical row"), rows, left=2)
-    if len(sizes) > _MAX_LISTED:
-        screen.print(f"... and {len(sizes) - _MAX_LISTED:,} smaller clusters")
-
-
 def predict(
-    model: o.ModelFile,
-    data: o.Data,
+    model: str,
+    data: str,
     *,
-    out: Annotated[str, typer.Option(metavar="FILE", help=o.LABELS_HELP)] = STREAM,
-    file_options: o.FileOptions,
-    print_options: o.PrintOptions,
+    out: str = STREAM,
+    file_options: FileOptions,
+    print_options: PrintOptions,
 ) -> None:
     """Label the rows of a table with a saved model."""
     screen = Screen(print_options, labels_on_output=out == STREAM)
     check_outputs({"--out": out}, [model, data], {"--out": LABELS})
     from sketchmeans import TableClusterer, load
-    from sketchmeans.cli.counted_rows import CountedTable
 
     fitted = load(model)
     if not hasattr(fitted, "predict"):
@@ -242,9 +215,9 @@ def predict(
         display.next("Labelling rows")
         # Rows with missing values are found first.
         n_passes = 2 if getattr(fitted, "missing", None) == "drop" else 1
-        rows: Any = CountedTable(table, display, n_passes)
+        rows: Any = display.watch(table, n_passes)
         if not isinstance(fitted, TableClusterer):
-            rows = open_model_rows(fitted, rows)
+            rows = open_model_rows(screen, fitted, rows)
         labels = fitted.predict(rows)
         display.finish()
         seconds = time.perf_counter() - start

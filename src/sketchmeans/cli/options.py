@@ -1,4 +1,4 @@
-"""The options that commands share, under the names of the Python interface."""
+"""The options of all commands, under the names of the Python interface."""
 
 from __future__ import annotations
 
@@ -10,33 +10,59 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 
-def expand_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command for Typer, in which groups of options are single options.
+@dataclass(frozen=True)
+class EstimatorOptions:
+    """The estimator and its parameters, as typed."""
 
-    A parameter of the command whose type is a dataclass stands for the fields of it.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {n: t for n, t in hints.items() if is_dataclass(t)}
-    parameters = []
-    for name, parameter in signature(command).parameters.items():
-        options = [(name, hints[name], parameter.default)]
-        if name in groups:
-            types = get_type_hints(groups[name], include_extras=True)
-            options = [(f.name, types[f.name], f.default) for f in fields(groups[name])]
-        parameters += [
-            Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-            for option, hint, default in options
-        ]
+    estimator: Literal["nystrom", "exact", "sketched"] = "nystrom"
+    kernel: str | None = None
+    gamma: str | None = None
+    degree: float | None = None
+    coef0: float | None = None
+    landmarks: str | None = None
+    n_landmarks: str | None = None
+    rank: int | None = None
+    reducer: str | None = None
+    init: str | None = None
+    n_init: str | None = None
+    max_iter: int | None = None
+    tol: float | None = None
+    max_memory: str | None = None
+    n_jobs: int | None = None
+    random_state: int = 0
 
-    def run(**values: Any) -> None:
-        for name, group in groups.items():
-            own = {field.name: values.pop(field.name) for field in fields(group)}
-            values[name] = group(**own)
-        command(**values)
 
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return run
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is prepared, as typed."""
+
+    columns: list[str] | None = None
+    exclude: list[str] | None = None
+    label_column: str | None = None
+    scale: Literal["standard", "robust", "none"] = "standard"
+    missing: Literal["error", "drop", "mean"] = "error"
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file is read, as typed; None to detect it."""
+
+    header: Literal["yes", "no"] | None = None
+    zero_based: Literal["yes", "no"] | None = None
+
+
+@dataclass(frozen=True)
+class PrintOptions:
+    """How much is printed, as typed."""
+
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+
+
+def _argument(metavar: str, help: str) -> Any:
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
 
 
 def _in_panel(panel: str) -> Callable[..., Any]:
@@ -54,235 +80,199 @@ _clustering, _table, _files, _output = map(
     _in_panel, ("Clustering", "Table", "Files", "Output")
 )
 
-# --- arguments and options of several commands ----------------------------------------
+_FILE: dict[str, Any] = {"metavar": "FILE"}
+_NAME: dict[str, Any] = {"metavar": "NAME"}
+_LABELS_HELP = (
+    "Write the labels to this file: .csv (row,label), .npy or .parquet; - writes CSV "
+    "to standard output."
+)
 
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="A file, a folder or a pattern: .parquet, .csv, .tsv, .arrow, .feather, "
-        ".npy, .npz, .svmlight; - reads CSV from standard input.",
-        show_default=False,
+#: The options by the name of the parameter; those of one command after its name.
+OPTIONS: dict[str, Any] = {
+    "data": _argument(
+        "DATA",
+        "A file, a folder or a pattern: .parquet, .csv, .tsv, .arrow, .feather, .npy, "
+        ".npz, .svmlight; - reads CSV from standard input.",
     ),
-]
-ModelFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL", help="A file written by fit --model.", show_default=False
+    "model": _argument("MODEL", "A file written by fit --model."),
+    "info.file": _argument(
+        "MODEL|DATA", "A model or a table; - reads CSV from standard input."
     ),
-]
-NClusters = Annotated[
-    int, _clustering("Number of clusters.", "--n-clusters", "-k", metavar="K", min=1)
-]
-Kernel = Annotated[
-    str | None,
-    _clustering(
+    # --- clustering
+    "n_clusters": _clustering(
+        "Number of clusters.", "--n-clusters", "-k", metavar="K", min=1
+    ),
+    "choose.n_clusters": typer.Option(
+        "--n-clusters",
+        "-k",
+        help="Numbers of clusters to try: 2-12, or 5,10,20; or a single number, to "
+        "choose only the bandwidth.",
+    ),
+    "estimator": _clustering(
+        "nystrom: kernel k-means on landmarks; exact: kernel k-means on all pairs of "
+        "rows, for up to some ten thousand rows; sketched: plain k-means on reduced "
+        "columns."
+    ),
+    "kernel": _clustering(
         "Kernel: rbf, laplacian, polynomial, linear, cosine, sigmoid, arc-cosine or "
         "chi2.",
-        metavar="NAME",
         default="rbf",
+        **_NAME,
     ),
-]
-Gamma = Annotated[
-    str | None,
-    _clustering(
+    "gamma": _clustering(
         "Bandwidth of the kernel: a number, mean, median or scale.",
         metavar="NUMBER",
         default="mean",
     ),
-]
-NLandmarks = Annotated[
-    str | None,
-    _clustering("Number of landmarks, or auto.", metavar="N", default="auto"),
-]
-MaxMemory = Annotated[
-    str | None,
-    _clustering(
+    "choose.gamma": typer.Option(
+        help="Bandwidths to try, separated by commas; or a single one, to choose only "
+        "the number of clusters.",
+        show_default="7 around the mean",
+        metavar="NUMBERS",
+    ),
+    "degree": _clustering("Degree of the polynomial kernel.", default="3"),
+    "coef0": _clustering(
+        "Constant term of the polynomial and sigmoid kernels.", default="1"
+    ),
+    "landmarks": _clustering(
+        "How to select landmarks: uniform, kmeans++, ridge-leverage, rpcholesky, ...",
+        default="uniform",
+        **_NAME,
+    ),
+    "compare.landmarks": typer.Option(
+        help="Landmark selectors to compare, separated by commas, or all."
+    ),
+    "n_landmarks": _clustering(
+        "Number of landmarks, or auto.", metavar="N", default="auto"
+    ),
+    "rank": _clustering(
+        "Number of eigenvectors of the landmarks' kernel matrix to keep.", default="all"
+    ),
+    "reducer": _clustering(
+        "Reduce the columns first: svd, sign, sampling or laplacian.", **_NAME
+    ),
+    "init": _clustering(
+        "Initial centres: random, k-means++, greedy-k-means++ or local-search.", **_NAME
+    ),
+    "n_init": _clustering("Number of restarts, or auto.", metavar="N", default="auto"),
+    "max_iter": _clustering(
+        "Maximum number of iterations in each stage.", default="300"
+    ),
+    "tol": _clustering(
+        "Stop when an iteration lowers the cost by no more than this share of it.",
+        default="0.0001",
+    ),
+    "max_memory": _clustering(
         "Memory to use, such as 2GB.", metavar="SIZE", default="half of what is free"
     ),
-]
-Jobs = Annotated[
-    int | None,
-    _clustering("Number of threads.", "--jobs", "--n-jobs", default="all cores"),
-]
-Seed = Annotated[
-    int,
-    _clustering(
+    "n_jobs": _clustering(
+        "Number of threads.", "--jobs", "--n-jobs", default="all cores"
+    ),
+    "random_state": _clustering(
         "Random seed; the same seed gives the same labels.",
         "--seed",
         "--random-state",
         min=0,
     ),
-]
-LABELS_HELP = (
-    "Write the labels to this file: .csv (row,label), .npy or .parquet; - writes CSV "
-    "to standard output."
-)
-LabelsOut = Annotated[str | None, _files(LABELS_HELP, metavar="FILE")]
-ModelOut = Annotated[str | None, _files("Save the model to this file.", metavar="FILE")]
-ReportOut = Annotated[
-    str | None,
-    _files("Write a report on the clusters to this HTML file.", metavar="FILE"),
-]
-CheckpointOut = Annotated[
-    str | None,
-    _files(
-        "Save the state of the fit to this file; the same command resumes from it.",
-        metavar="FILE",
+    "seconds": typer.Option(help="Time to look for a proof.", metavar="S", min=0.0),
+    "ratio": typer.Option(
+        help="Stop when the cost is proved to be at most R × the best.", metavar="R"
     ),
-]
-Json = Annotated[bool, _output("Print the result as one JSON object.", "--json")]
-Quiet = Annotated[
-    bool,
-    _output("Print only warnings, errors and requested answers.", "--quiet", "-q"),
-]
-Debug = Annotated[bool, _output("Show the traceback of an error.", "--debug")]
-
-# --- groups of options ----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class EstimatorOptions:
-    """The estimator and its parameters, as typed."""
-
-    estimator: Annotated[
-        Literal["nystrom", "exact", "sketched"],
-        _clustering(
-            "nystrom: kernel k-means on landmarks; exact: kernel k-means on all pairs "
-            "of rows, for up to some ten thousand rows; sketched: plain k-means on "
-            "reduced columns."
-        ),
-    ] = "nystrom"
-    kernel: Kernel = None
-    gamma: Gamma = None
-    degree: Annotated[
-        float | None, _clustering("Degree of the polynomial kernel.", default="3")
-    ] = None
-    coef0: Annotated[
-        float | None,
-        _clustering(
-            "Constant term of the polynomial and sigmoid kernels.", default="1"
-        ),
-    ] = None
-    landmarks: Annotated[
-        str | None,
-        _clustering(
-            "How to select landmarks: uniform, kmeans++, ridge-leverage, rpcholesky, "
-            "...",
-            metavar="NAME",
-            default="uniform",
-        ),
-    ] = None
-    n_landmarks: NLandmarks = None
-    rank: Annotated[
-        int | None,
-        _clustering(
-            "Number of eigenvectors of the landmarks' kernel matrix to keep.",
-            default="all",
-        ),
-    ] = None
-    reducer: Annotated[
-        str | None,
-        _clustering(
-            "Reduce the columns first: svd, sign, sampling or laplacian.",
-            metavar="NAME",
-        ),
-    ] = None
-    init: Annotated[
-        str | None,
-        _clustering(
-            "Initial centres: random, k-means++, greedy-k-means++ or local-search.",
-            metavar="NAME",
-        ),
-    ] = None
-    n_init: Annotated[
-        str | None,
-        _clustering("Number of restarts, or auto.", metavar="N", default="auto"),
-    ] = None
-    max_iter: Annotated[
-        int | None,
-        _clustering("Maximum number of iterations in each stage.", default="300"),
-    ] = None
-    tol: Annotated[
-        float | None,
-        _clustering(
-            "Stop when an iteration lowers the cost by no more than this share of it.",
-            default="0.0001",
-        ),
-    ] = None
-    max_memory: MaxMemory = None
-    n_jobs: Jobs = None
-    random_state: Seed = 0
+    "confidence": typer.Option(
+        help="Probability of what is left to chance if time is short; 1 leaves nothing "
+        "to chance.",
+        metavar="P",
+    ),
+    # --- tables
+    "columns": _table(
+        "Columns to cluster by: names separated by commas, or numbers from 0 if there "
+        "are no names.",
+        metavar="NAMES",
+        default="all",
+    ),
+    "exclude": _table("Columns to leave out, separated by commas.", metavar="NAMES"),
+    "label_column": _table(
+        "Column of known classes: not clustered by, but compared with the clusters.",
+        **_NAME,
+    ),
+    "scale": _table(
+        "standard: mean 0 and deviation 1; robust: by median and quartiles; none: as "
+        "they are, so that columns in large units count most."
+    ),
+    "missing": _table(
+        "What to do with missing values: stop with an error, drop the row (its label "
+        "is -1), or fill in the mean of the column."
+    ),
+    "header": _table(
+        "Whether the first line of a text file holds column names.", default="detected"
+    ),
+    "zero_based": _table(
+        "Whether svmlight files count features from 0.",
+        default="detected, or as in the fit",
+    ),
+    # --- files that are written
+    "fit.model": _files("Save the model to this file.", **_FILE),
+    "labels": _files(_LABELS_HELP, **_FILE),
+    "report": _files("Write a report on the clusters to this HTML file.", **_FILE),
+    "checkpoint": _files(
+        "Save the state of the fit to this file; the same command resumes from it.",
+        **_FILE,
+    ),
+    "predict.out": typer.Option(help=_LABELS_HELP, **_FILE),
+    "report.out": typer.Option(help="Write the report to this file.", **_FILE),
+    "demo.out": typer.Option(
+        help="Write the picture and the report to this folder.", metavar="FOLDER"
+    ),
+    "image_shape": typer.Option(
+        help="Show rows as images of this shape, such as 28x28.", metavar="HEIGHTxWIDTH"
+    ),
+    "title": typer.Option(help="Title of the report."),
+    # --- what is printed
+    "as_json": _output("Print the result as one JSON object.", "--json"),
+    "quiet": _output(
+        "Print only warnings, errors and requested answers.", "--quiet", "-q"
+    ),
+    "verbose": _output(
+        "Print one line per stage and per iteration.", "--verbose", "-v"
+    ),
+    "debug": _output("Show the traceback of an error.", "--debug"),
+}
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """How a table is prepared, as typed."""
+def add_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command for Typer, with what `OPTIONS` says of its parameters.
 
-    columns: Annotated[
-        list[str] | None,
-        _table(
-            "Columns to cluster by: names separated by commas, or numbers from 0 if "
-            "there are no names.",
-            metavar="NAMES",
-            default="all",
-        ),
-    ] = None
-    exclude: Annotated[
-        list[str] | None,
-        _table("Columns to leave out, separated by commas.", metavar="NAMES"),
-    ] = None
-    label_column: Annotated[
-        str | None,
-        _table(
-            "Column of known classes: not clustered by, but compared with the "
-            "clusters.",
-            metavar="NAME",
-        ),
-    ] = None
-    scale: Annotated[
-        Literal["standard", "robust", "none"],
-        _table(
-            "standard: mean 0 and deviation 1; robust: by median and quartiles; none: "
-            "as they are, so that columns in large units count most."
-        ),
-    ] = "standard"
-    missing: Annotated[
-        Literal["error", "drop", "mean"],
-        _table(
-            "What to do with missing values: stop with an error, drop the row (its "
-            "label is -1), or fill in the mean of the column."
-        ),
-    ] = "error"
+    A parameter whose type is a dataclass stands for all fields of it.
+    """
+    hints = get_type_hints(command)
+    groups: dict[str, Any] = {n: t for n, t in hints.items() if is_dataclass(t)}
+    plain: dict[str, tuple[Any, Any]] = {}
+    for name, parameter in signature(command).parameters.items():
+        if name in groups:
+            types = get_type_hints(groups[name])
+            plain |= {f.name: (types[f.name], f.default) for f in fields(groups[name])}
+        else:
+            plain[name] = hints[name], parameter.default
 
+    def describe(name: str) -> Any:
+        return OPTIONS.get(f"{command.__name__}.{name}") or OPTIONS[name]
 
-@dataclass(frozen=True)
-class FileOptions:
-    """How a file is read, as typed; None to detect it."""
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            own = {field.name: values.pop(field.name) for field in fields(group)}
+            values[name] = group(**own)
+        command(**values)
 
-    header: Annotated[
-        Literal["yes", "no"] | None,
-        _table(
-            "Whether the first line of a text file holds column names.",
-            default="detected",
-        ),
-    ] = None
-    zero_based: Annotated[
-        Literal["yes", "no"] | None,
-        _table(
-            "Whether svmlight files count features from 0.",
-            default="detected, or as in the fit",
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class PrintOptions:
-    """How much is printed, as typed."""
-
-    as_json: Json = False
-    quiet: Quiet = False
-    verbose: Annotated[
-        bool, _output("Print one line per stage and per iteration.", "--verbose", "-v")
-    ] = False
-    debug: Debug = False
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=Annotated[hint, describe(name)],
+            )
+            for name, (hint, default) in plain.items()
+        ]
+    )
+    return run

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.progress import (
     BarColumn,
     Progress,
-    Task,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 from rich.table import Column
-from rich.text import Text
 
 from sketchmeans.cli.screen import Screen, format_duration
+
+if TYPE_CHECKING:
+    from sketchmeans.data.preparation import Table
 
 #: What users call the stages of a fit; those of other names are iterations over rows.
 _TITLES = {
@@ -29,19 +30,6 @@ _TITLES = {
     "sketch": "Sketch",
     "original space": "Back to all columns",
 }
-
-
-class _TimeColumn(TimeElapsedColumn):
-    """The time that a stage may still take; if that is unknown, the time so far.
-
-    Only one of both, so that 80 columns leave space for a bar.
-    """
-
-    def render(self, task: Task) -> Text:
-        left = task.time_remaining
-        if task.finished or left is None:
-            return super().render(task)
-        return Text(f"{format_duration(left)} left", style="dim")
 
 
 class Display:
@@ -61,7 +49,9 @@ class Display:
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             TextColumn("{task.fields[note]}", style="dim", markup=False),
-            _TimeColumn(table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(
+                elapsed_when_finished=True, table_column=Column(no_wrap=True)
+            ),
             console=screen.errors,
             redirect_stdout=False,  # which may be a file
             redirect_stderr=False,
@@ -104,6 +94,15 @@ class Display:
         """Note that the stage that `next` began has read some rows."""
         if self._current is not None:
             self._progress.advance(self._current, n_rows)
+
+    def watch(self, table: Table, n_passes: int = 1) -> Table:
+        """Return a table whose reading is shown as the stage that `next` began."""
+        from sketchmeans.data.preparation import WatchedTable
+
+        def on_open(n_rows: int) -> None:
+            self.expect_rows(n_passes * n_rows)
+
+        return WatchedTable(table, on_open, self.add_rows)
 
     def remove_finished(self) -> None:
         """Remove the bars of finished stages."""

@@ -16,7 +16,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.data.input import validated, weighted_rows
+from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.engine.blocks import BlockEngine, new_engine
 from sketchmeans.engine.init import Seeding
@@ -118,14 +118,14 @@ class Clusterer(
 
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         """Return the validated rows of `fit`."""
-        X = validated(self, X, reset=True)
+        X = validate_input(self, X, reset=True)
         n_samples = X.shape[0]
         if n_samples < self.n_clusters:
             raise ValueError(
                 f"n_samples={n_samples} should be >= n_clusters={self.n_clusters}."
             )
         budget = memory_budget(self.max_memory)
-        return weighted_rows(X, sample_weight, workers, budget)
+        return as_weighted_rows(X, sample_weight, workers, budget)
 
     def _restarts(self, start: Start | Seeding) -> int:
         """Return how many restarts there are; a given start has one."""
@@ -255,14 +255,14 @@ class Clusterer(
         self, X: Any, workers: Workers, sample_weight: Any = None
     ) -> BlockEngine:
         check_is_fitted(self, "cluster_sizes_")
-        X = validated(self, X, reset=False)
+        X = validate_input(self, X, reset=False)
         # What is free takes longer to find out than the label of a row.
         is_array = isinstance(X, np.ndarray) and self.max_memory is None
         budget = None if is_array else memory_budget(self.max_memory)
         if sample_weight is None:  # a Dask dataframe would have to be counted
             rows = as_rows(X, workers, budget=budget)
         else:
-            rows = weighted_rows(X, sample_weight, workers, budget)
+            rows = as_weighted_rows(X, sample_weight, workers, budget)
         rows = self._view(rows)
         return new_engine(rows, self._space(rows))
 

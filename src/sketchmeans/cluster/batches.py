@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.input import validated, weighted_rows
+from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.space import LandmarkSpace, landmark_space
 from sketchmeans.engine.types import LloydResult
@@ -26,8 +26,8 @@ _MOST_WEIGHT = 1e300
 def add_batch(model: Any, X: Any, sample_weight: Any) -> Any:
     """Assign a batch to the centres of a model, and add its rows to the means."""
     with Workers(model.n_jobs) as workers:
-        table = validated(model, X, reset=False)
-        original = weighted_rows(table, sample_weight, workers)
+        table = validate_input(model, X, reset=False)
+        original = as_weighted_rows(table, sample_weight, workers)
         rows, unit = model._view(original), original.weight_unit
         space = landmark_space(
             model.kernel_,

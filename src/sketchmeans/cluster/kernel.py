@@ -79,7 +79,7 @@ class KernelClusterer(Clusterer):
 
     def _resolved_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
         """Return the kernel with its bandwidth as a number."""
-        kernel = kernel_of(self).resolved(rows, rng)
+        kernel = kernel_of(self).resolve(rows, rng)
         warn_if_indefinite(kernel)
         self._check_bandwidth(kernel, rows, rng)
         return kernel

@@ -24,7 +24,7 @@ from sketchmeans.cluster.resume import (
 )
 from sketchmeans.cluster.search import search_clusters
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.labels import check_labels_path, written_labels
+from sketchmeans.data.input import check_labels_path, write_labels
 from sketchmeans.data.rows import IN_MEMORY_BYTES, Block, Rows
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.space import (
@@ -314,7 +314,7 @@ class NystromKMeans(KernelClusterer):
         self._store_centers(found.space, result)
         self._store(original, result, exemplars)
         if labels_out is not None:
-            self.labels_ = written_labels(self.labels_, labels_out)
+            self.labels_ = write_labels(self.labels_, labels_out)
         return self
 
     @available_if(_has_rows)

@@ -1,8 +1,10 @@
-"""Checks of the tables and weights that users give."""
+"""Checks of what users give: tables, weights, and where labels go."""
 
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from sklearn.utils.validation import check_array, validate_data
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows, as_rows, check_finite
 from sketchmeans.data.sources import Source, as_source
+from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 
@@ -80,7 +83,7 @@ def normalise_weights(weights: Array | None) -> tuple[Array | None, float]:
     return np.ldexp(weights, -exponent), math.ldexp(1.0, exponent)
 
 
-def weighted_rows(
+def as_weighted_rows(
     X: Any, sample_weight: Any, workers: Workers, budget: int | None = None
 ) -> Rows:
     """Return the row source of a checked table, with weights on a scale of one."""
@@ -89,7 +92,7 @@ def weighted_rows(
     return as_rows(X, workers, weights, budget).with_unit(unit)
 
 
-def checked_table(X: Any, estimator: Any = None) -> Any:
+def check_table(X: Any, estimator: Any = None) -> Any:
     """Return a user's table as it is stored, or the source that it is or names."""
     is_array = type(X) is np.ndarray  # most are, and a single row should be quick
     adapter = None if is_array else find_adapter(X)
@@ -115,13 +118,13 @@ def checked_table(X: Any, estimator: Any = None) -> Any:
     )
 
 
-def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+def validate_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return a user's table as it is stored: nothing is converted as a whole.
 
     Whether values are finite is checked as the rows are read; at once only if the
     table has the wrong width, as NaN may well be the reason.
     """
-    table = checked_table(X, estimator)
+    table = check_table(X, estimator)
     names: Any = X
     if reset:
         vars(estimator).pop("zero_based_", None)
@@ -138,3 +141,33 @@ def validated(estimator: Any, X: Any, *, reset: bool) -> Any:
         check_finite(table)
     validate_data(estimator, names, reset=reset, skip_check_array=True)
     return table
+
+
+def check_labels_path(labels_out: Any, n_rows: int = 0) -> None:
+    """Raise where labels could not be written, before hours of work are lost.
+
+    `n_rows` is their number, where it is known.
+    """
+    if labels_out is None:
+        return
+    reason = ""
+    if isinstance(labels_out, str | os.PathLike) and Path(labels_out).suffix == ".npy":
+        try:
+            check_can_write(labels_out, n_rows * np.dtype(np.int32).itemsize)
+        except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+            reason = f": {getattr(error, 'strerror', None) or error}"
+        else:
+            return
+    raise ValueError(
+        f"labels_out={labels_out!r} should be the path of a .npy file in a folder that "
+        f"exists and can be written to{reason}."
+    )
+
+
+def write_labels(labels: Array, labels_out: str | os.PathLike[str]) -> Array:
+    """Write labels to a file, all or nothing, and return a read-only map of it."""
+    path = Path(labels_out)
+    with open_atomic(path) as file:
+        np.save(file, labels)
+    mapped: Array = np.load(path, mmap_mode="r")
+    return mapped

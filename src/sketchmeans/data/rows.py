@@ -92,7 +92,7 @@ def by_block(numbers: Array, height: int) -> list[tuple[int, tuple[int, int]]]:
     ]
 
 
-def filled(parts: Iterable[Array], shape: tuple[int, ...]) -> Array:
+def stack_parts(parts: Iterable[Array], shape: tuple[int, ...]) -> Array:
     """Return parts, one below the other, in a float64 array of this shape."""
     values, start = np.empty(shape), 0
     for part in parts:
@@ -370,7 +370,9 @@ def check_finite(block: Block, rows: int | Array = 0, name: str = "Input X") -> 
         raise not_finite_error(name, kind, row, j)
 
 
-def find_not_finite(block: Block) -> tuple[int, int, str] | None:
+def find_not_finite(
+    block: Block, *, allow_nan: bool = False
+) -> tuple[int, int, str] | None:
     """Return row, column and kind of the first value that is not finite, if any."""
     values = block.data if sparse.issparse(block) else block
     if values.dtype.kind != "f":
@@ -383,8 +385,11 @@ def find_not_finite(block: Block) -> tuple[int, int, str] | None:
         if np.isfinite(total) or np.isfinite(values).all():
             return None
     dense = block.toarray() if sparse.issparse(block) else block
-    i, j = np.argwhere(~np.isfinite(dense))[0]
-    return int(i), int(j), "NaN" if np.isnan(dense[i, j]) else "infinity"
+    found = np.argwhere(np.isinf(dense) if allow_nan else ~np.isfinite(dense))
+    if not len(found):
+        return None
+    i, j = found[0].tolist()
+    return i, j, "NaN" if np.isnan(dense[i, j]) else "infinity"
 
 
 def not_finite_error(name: str, kind: str, row: int, column: int | str) -> ValueError:

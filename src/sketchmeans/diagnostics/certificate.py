@@ -12,7 +12,7 @@ from scipy import sparse
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.input import validated, weighted_rows
+from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Block, Rows, block_slices
 from sketchmeans.data.sampling import row_weights
 from sketchmeans.diagnostics.certificate_result import Certificate
@@ -187,9 +187,9 @@ def certificate(
     confidence = _check_options(method, confidence, options)
     model = check_model(model)
     rng = as_generator(random_state)
-    X = validated(model, X, reset=False)
+    X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
-        rows = model._view(weighted_rows(X, sample_weight, workers))
+        rows = model._view(as_weighted_rows(X, sample_weight, workers))
         kernel = _check_kernel(model, rows, rng)
         k = len(model.cluster_sizes_)  # `n_clusters` may have been set since the fit
         seconds = _SECONDS if max_seconds is None else float(max_seconds)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.cluster import NystromKMeans, SketchedKMeans
-from sketchmeans.data.input import validated
+from sketchmeans.data.input import validate_input
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
 from sketchmeans.engine.space import LandmarkSpace
@@ -101,7 +101,7 @@ def row_map(
     model = check_model(model)
     check_integer("sample_size", sample_size)
     rng = as_generator(random_state)
-    X = validated(model, X, reset=False)
+    X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
         rows = model._view(as_rows(X, workers))
         size = min(sample_size, len(rows))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.input import validated
+from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.diagnostics.agreement import Agreement, agreement
@@ -204,7 +204,7 @@ def cluster_summary(
     """
     model = check_model(model)
     n_exemplars = check_integer("n_exemplars", n_exemplars)
-    X = validated(model, X, reset=False)
+    X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
         rows = as_rows(X, workers)
         if y is not None and len(y) != len(rows):

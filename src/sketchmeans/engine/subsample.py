@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import Block, Rows, block_height, filled
+from sketchmeans.data.rows import Block, Rows, block_height, stack_parts
 from sketchmeans.kernels import squared_norms, toarray
 from sketchmeans.numerics.linalg import Array
 
@@ -112,6 +112,8 @@ def squared_offsets(rows: Rows) -> Array:
             products = block @ mean.astype(dtype)
         return np.maximum(norms - 2.0 * products + mean @ mean, 0.0)
 
-    offsets = filled(rows.map(measure, block_height(rows.n_features, 0)), (len(rows),))
+    offsets = stack_parts(
+        rows.map(measure, block_height(rows.n_features, 0)), (len(rows),)
+    )
     rows.squared_offsets = offsets
     return offsets

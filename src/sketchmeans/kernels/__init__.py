@@ -6,11 +6,8 @@ once for many blocks of rows, and ``diagonal(X)``, which never forms a matrix.
 
 from __future__ import annotations
 
-from sketchmeans.kernels.arrays import (
-    squared_distances_among,
-    squared_norms,
-    toarray,
-)
+from sketchmeans.data.sources.base import toarray
+from sketchmeans.kernels.arrays import squared_distances_among, squared_norms
 from sketchmeans.kernels.base import Kernel, KernelColumns, is_proven
 from sketchmeans.kernels.distances import RBF, FromDistances, Laplacian
 from sketchmeans.kernels.names import (

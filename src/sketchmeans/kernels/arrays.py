@@ -18,8 +18,9 @@ from sketchmeans.data.rows import (
     Rows,
     block_height,
     block_slices,
-    filled,
+    stack_parts,
 )
+from sketchmeans.data.sources.base import toarray
 from sketchmeans.numerics.linalg import (
     CANCELLATION_ROUNDINGS,
     Array,
@@ -87,11 +88,6 @@ def scratch(
     if workers is None:
         return np.empty(shape, dtype=kind)
     return workers.buffer(name, shape, kind)
-
-
-def toarray(block: Block) -> Array:
-    """Return rows as an ordinary array."""
-    return np.asarray(block.toarray() if sparse.issparse(block) else block)
 
 
 def by_rows(X: Block) -> Block:
@@ -196,7 +192,7 @@ def squared_distances_among(
     lengths = None
     if rows.rounding:  # equal rows need not have equal bits
         height = block_height(rows.n_features, 0)
-        lengths = filled(rows.map(squared_norms, height), (len(rows),))
+        lengths = stack_parts(rows.map(squared_norms, height), (len(rows),))
 
     def distances(numbers: Array) -> Array:
         height = block_height(rows.n_features, len(numbers))
@@ -213,7 +209,7 @@ def squared_distances_among(
                 block_slices(len(rows), height),
                 height * rows.n_features * len(numbers),
             )
-        values = filled(parts, (len(rows), len(numbers)))
+        values = stack_parts(parts, (len(rows), len(numbers)))
         if lengths is not None:
             zero = rows.rounding**2 * (lengths[:, None] + lengths[numbers])
             values[values <= zero] = 0.0

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from sketchmeans.data.rows import Rows
 from sketchmeans.data.sampling import first_rows, row_weights, sample_rows
-from sketchmeans.kernels.arrays import toarray
+from sketchmeans.data.sources.base import toarray
 from sketchmeans.numerics.linalg import Array
 
 Gamma = float | str

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
-from sketchmeans.data.rows import Block, Rows, block_height, filled, float_type
+from sketchmeans.data.rows import Block, Rows, block_height, float_type, stack_parts
 from sketchmeans.data.sampling import first_rows
 from sketchmeans.kernels.arrays import (
     SquaredDistances,
@@ -106,7 +106,7 @@ class Kernel(BaseEstimator):
 
         return columns
 
-    def resolved(self, rows: Rows, rng: np.random.Generator) -> Self:
+    def resolve(self, rows: Rows, rng: np.random.Generator) -> Self:
         """Return a clone in which every rule (``gamma="mean"``) is a number."""
         kernel = clone(self)
         if hasattr(self, "gamma"):
@@ -161,7 +161,7 @@ class Kernel(BaseEstimator):
 def map_columns(rows: Rows, columns: KernelColumns, width: int) -> Array:
     """Return the values of so many columns for all rows, in float64."""
     height = block_height(rows.n_features, width)
-    return filled(rows.map(columns, height), (len(rows), width))
+    return stack_parts(rows.map(columns, height), (len(rows), width))
 
 
 def is_proven(kernel: Kernel) -> bool:

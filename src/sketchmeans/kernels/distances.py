@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 from sketchmeans.data.rows import Block, Rows
+from sketchmeans.data.sources.base import toarray
 from sketchmeans.kernels.arrays import (
     Products,
     SquaredDistances,
@@ -20,7 +21,6 @@ from sketchmeans.kernels.arrays import (
     scratch,
     squared_distances_among,
     squared_norms,
-    toarray,
     write,
 )
 from sketchmeans.kernels.bandwidth import Gamma

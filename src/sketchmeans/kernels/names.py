@@ -64,7 +64,11 @@ def as_kernel(
     Polynomial(coef0=1, degree=2)
     """
     named = {"gamma": gamma, "degree": degree, "coef0": coef0}
-    explicit = {n: v for n, v in named.items() if not _is_default(n, v)}
+    explicit = {
+        name: value
+        for name, value in named.items()
+        if not (isinstance(value, str | Real) and value == _DEFAULTS[name])
+    }
     params = dict(kernel_params or {})
     if isinstance(kernel, Kernel) or callable(kernel):
         if explicit:
@@ -96,10 +100,6 @@ def as_kernel(
     raise ValueError(
         f"kernel={kernel!r} should be one of {names}, a callable or a Kernel object."
     )
-
-
-def _is_default(name: str, value: Any) -> bool:
-    return isinstance(value, str | Real) and bool(value == _DEFAULTS[name])
 
 
 def _check_params(
@@ -141,7 +141,7 @@ def resolve_kernel(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> Kern
         check_kernel_matrix(rows)
     else:
         rows.moments()  # finds every value that is not finite
-    return kernel.resolved(rows, rng)
+    return kernel.resolve(rows, rng)
 
 
 def is_given(kernel: Any) -> bool:

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
-from sketchmeans.kernels.arrays import toarray, write
+from sketchmeans.data.sources.base import toarray
+from sketchmeans.kernels.arrays import write
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.kernels.base import Kernel, KernelColumns
 from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE, Array, check_no_overflow
@@ -130,7 +131,7 @@ class Precomputed(Kernel):
             "and costs need; predict does not."
         )
 
-    def resolved(self, rows: Rows, rng: np.random.Generator) -> Self:
+    def resolve(self, rows: Rows, rng: np.random.Generator) -> Self:
         return clone(self)  # the matrix is checked as a whole
 
     def points(self, rows: Rows, indices: Array) -> Block:

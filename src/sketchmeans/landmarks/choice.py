@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.input import checked_table, weighted_rows
+from sketchmeans.data.input import as_weighted_rows, check_table
 from sketchmeans.data.rows import Rows, check_finite
 from sketchmeans.engine.subsample import far_rows
 from sketchmeans.kernels import (
@@ -267,14 +267,14 @@ def select_landmarks(
         )
     size = check_integer("n_landmarks", n_landmarks)
     kernel_rng, landmark_rng = as_generator(random_state).spawn(2)
-    X = checked_table(X)
+    X = check_table(X)
     if size > X.shape[0]:
         raise ValueError(f"n_landmarks={size} should be <= n_samples={X.shape[0]}.")
     chosen = as_kernel(
         kernel, gamma=gamma, degree=degree, coef0=coef0, kernel_params=kernel_params
     )
     with Workers(n_jobs) as workers:
-        rows = weighted_rows(X, sample_weight, workers)
+        rows = as_weighted_rows(X, sample_weight, workers)
         resolved = resolve_kernel(chosen, rows, kernel_rng)
         warn_if_indefinite(resolved)
         found = selector.select(rows, resolved, size, landmark_rng)

@@ -15,7 +15,7 @@ from math import exp, log
 import numpy as np
 from scipy.optimize import brentq
 
-from sketchmeans.data.rows import Block, Rows, block_height, block_slices, filled
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices, stack_parts
 from sketchmeans.data.sampling import row_weights
 from sketchmeans.kernels import Kernel, compute_gram
 from sketchmeans.landmarks.base import value_type
@@ -99,8 +99,8 @@ class WeightedKernel:
 
         height = block_height(rows.n_features, sum(root.shape))
         if among is None:
-            return filled(rows.map(norms, height), (len(rows),))
-        return filled(rows.map_some(norms, among, height), (len(among),))
+            return stack_parts(rows.map(norms, height), (len(rows),))
+        return stack_parts(rows.map_some(norms, among, height), (len(among),))
 
     def _projection(self, indices: Array, root: Array) -> Callable[[Block], Array]:
         """Return a function from blocks of rows to ``k(block, X_J) R``."""

@@ -9,7 +9,7 @@ from math import ceil, log
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sketchmeans.data.rows import Block, Rows, block_height, filled
+from sketchmeans.data.rows import Block, Rows, block_height, stack_parts
 from sketchmeans.data.sampling import row_weights, sample_rows
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import Landmarks, draw_distinct_rows, draw_landmarks
@@ -147,7 +147,7 @@ def squared_column_norms(
         return values @ shares
 
     height = block_height(rows.n_features, len(columns))
-    norms = filled(rows.map(norms_of, height), (len(rows),))
+    norms = stack_parts(rows.map(norms_of, height), (len(rows),))
     return norms * (scale**2 * float(weights.sum()))
 
 

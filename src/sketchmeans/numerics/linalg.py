@@ -126,23 +126,32 @@ class PseudoInverse(Protocol):
 
 
 class CholeskyInverse:
-    """``M = (L Lᵀ)⁻¹`` where every eigenvalue is well above the noise."""
+    """``M = E (L Lᵀ)⁻¹ Eᵀ``, where E is the identity, or the columns P of it.
 
-    def __init__(self, lower: Array) -> None:
+    All rows, where every eigenvalue is well above the noise; else `pivots` P that hold
+    all others up to the cut, among `n` rows.  ``L Lᵀ = K_PP``.
+    """
+
+    def __init__(self, lower: Array, pivots: Array | None = None, n: int = 0) -> None:
         self.lower = lower
         self.rank = len(lower)
+        self.pivots, self._n = pivots, n
 
     def solve(self, rhs: Array) -> Array:
-        return np.asarray(cho_solve((self.lower, True), rhs, check_finite=False))
+        inner = rhs if self.pivots is None else rhs[self.pivots]
+        return self._spread(cho_solve((self.lower, True), inner, check_finite=False))
 
     def root(self) -> Array:
         # Lᵀ R = I gives R Rᵀ = (L Lᵀ)⁻¹.
-        identity = np.eye(self.rank)
-        return np.asarray(
-            solve_triangular(
-                self.lower, identity, lower=True, trans="T", check_finite=False
-            )
-        )
+        options = {"lower": True, "trans": "T", "check_finite": False}
+        return self._spread(solve_triangular(self.lower, np.eye(self.rank), **options))
+
+    def _spread(self, values: Array) -> Array:
+        if self.pivots is None:
+            return np.asarray(values)
+        result = np.zeros((self._n, *values.shape[1:]))
+        result[self.pivots] = values
+        return result
 
 
 class EigenInverse:
@@ -157,30 +166,6 @@ class EigenInverse:
 
     def root(self) -> Array:
         return self._root
-
-
-class PivotedInverse:
-    """``M = E K_PP⁻¹ Eᵀ`` for pivots P, E the columns P of the identity.
-
-    The inverse on the span of r landmarks that hold all others up to the cut; `lower`
-    is the Cholesky factor of ``K_PP``.
-    """
-
-    def __init__(self, lower: Array, pivots: Array, n: int) -> None:
-        self._inside = CholeskyInverse(lower)
-        self._pivots = pivots
-        self._n = n
-        self.rank = len(pivots)
-
-    def solve(self, rhs: Array) -> Array:
-        result = np.zeros((self._n, *rhs.shape[1:]))
-        result[self._pivots] = self._inside.solve(rhs[self._pivots])
-        return result
-
-    def root(self) -> Array:
-        result = np.zeros((self._n, self.rank))
-        result[self._pivots] = self._inside.root()
-        return result
 
 
 def pseudo_inverse(
@@ -260,7 +245,7 @@ def _well_conditioned_cholesky(K: Array, cut: float) -> Array | None:
     return lower if smallest > 2.0 * cut * largest else None
 
 
-def _pivoted(K: Array, cut: float) -> PivotedInverse:
+def _pivoted(K: Array, cut: float) -> CholeskyInverse:
     """Return the inverse over pivots that stand above the cut."""
     start = np.random.default_rng(0).standard_normal(len(K))
     largest = _rayleigh(lambda v: K @ v, start)
@@ -270,7 +255,7 @@ def _pivoted(K: Array, cut: float) -> PivotedInverse:
     lower = np.asfortranarray(factor[:rank, :rank])
     for column in range(1, rank):
         lower[:column, column] = 0.0
-    return PivotedInverse(lower, order[:rank] - 1, len(K))
+    return CholeskyInverse(lower, order[:rank] - 1, len(K))
 
 
 def _rayleigh(apply: Any, vector: Array) -> float:

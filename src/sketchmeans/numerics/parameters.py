@@ -73,13 +73,12 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     no fixed `stacklevel` is right.
     """
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and _is_inner(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package not in _INNER_PACKAGES:
+            break
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
-
-
-def _is_inner(module: str) -> bool:
-    return module.partition(".")[0] in _INNER_PACKAGES
 
 
 def as_generator(random_state: Any, *, copy: bool = False) -> np.random.Generator:

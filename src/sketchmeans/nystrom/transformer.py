@@ -13,7 +13,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.data.input import check_weights, validated, weighted_rows
+from sketchmeans.data.input import as_weighted_rows, check_weights, validate_input
 from sketchmeans.data.rows import Block, Rows, as_rows, block_height, block_slices
 from sketchmeans.kernels import (
     Kernel,
@@ -176,9 +176,9 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         kernel_rng, landmark_rng, *_, size_rng = as_generator(self.random_state).spawn(
             5
         )
-        X, budget = validated(self, X, reset=True), memory_budget(self.max_memory)
+        X, budget = validate_input(self, X, reset=True), memory_budget(self.max_memory)
         with Workers(self.n_jobs) as workers:
-            rows = weighted_rows(X, sample_weight, workers)
+            rows = as_weighted_rows(X, sample_weight, workers)
             kernel = resolve_kernel(kernel_of(self), rows, kernel_rng)
             warn_if_indefinite(kernel, "features approximate its positive part only")
             landmarks, _ = choose_landmarks(
@@ -228,7 +228,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             float32 for float32 rows and small integers, else float64.
         """
         check_is_fitted(self)
-        X = validated(self, X, reset=False)
+        X = validate_input(self, X, reset=False)
         with Workers(self.n_jobs) as workers:
             rows = as_rows(X, workers)
             return self._features(rows).compute(rows.dtype)
@@ -308,7 +308,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _norms(self, X: Any, norm: str, sample_weight: Any) -> Norms:
         check_is_fitted(self)
         check_option("norm", norm, NORMS)
-        X = validated(self, X, reset=False)
+        X = validate_input(self, X, reset=False)
         n = X.shape[0]
         if is_given(self.kernel_) and n != self.n_features_in_:
             raise ValueError(

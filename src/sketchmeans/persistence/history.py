@@ -47,30 +47,19 @@ def parse_version(text: Any) -> Version:
 
 @dataclass(frozen=True)
 class Change:
-    """What became of the parameters and fitted attributes of one class.
+    """What became of the parameters and fitted attributes of one class or record."""
 
-    Attributes
-    ----------
-    version : tuple of int
-        The first version with the change; files before it are brought up to date.
-    cls : str
-        The name of the class, or record, in files.
-    renamed : mapping of str to str
-        New names by old ones.
-    removed : frozenset of str
-        Names that are gone, and that no prediction depends on.
-    older : mapping of str to JSON
-        What older files stand for where they say nothing, if not the defaults; and
-        values of fitted attributes that they lack.
-    reworded : mapping of str to mapping
-        New values by old ones, of a parameter that is a word.
-    """
-
+    #: The first version with the change; files before it are brought up to date.
     version: Version
     cls: str
+    #: New names by old ones.
     renamed: Mapping[str, str] = field(default_factory=dict)
+    #: Names that are gone, and that no prediction depends on.
     removed: frozenset[str] = frozenset()
+    #: What older files stand for where they say nothing, if not the defaults; and
+    #: values of fitted attributes that they lack.
     older: Mapping[str, Json] = field(default_factory=dict)
+    #: New values by old ones, of a parameter that is a word.
     reworded: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def apply(self, params: dict[str, Json], fitted: dict[str, Json] | None) -> None:

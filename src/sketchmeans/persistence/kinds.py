@@ -1,4 +1,4 @@
-"""Kinds of values that a parameter or a fitted attribute may have.
+"""Kinds of values that a parameter or a fitted attribute may have, and of objects.
 
 A kind checks a value when it is saved and when it is loaded.  Arrays name their
 dimensions; a name stands for the same size in all attributes of an object, so that
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from inspect import Parameter, signature
 from typing import Any, Protocol
 
 import numpy as np
@@ -275,3 +276,59 @@ class OneOf:
 def nullable(*kinds: Kind) -> OneOf:
     """Return the kind of values that may be None."""
     return OneOf(NOTHING, *kinds)
+
+
+# --- objects --------------------------------------------------------------------------
+
+
+def constructor_parameters(cls: type[Any]) -> dict[str, bool]:
+    """Return the parameters of a constructor, and whether each is required."""
+    if cls.__init__ is object.__init__:  # it has none
+        return {}
+    parameters = list(signature(cls.__init__).parameters.values())[1:]  # not self
+    return {p.name: p.default is Parameter.empty for p in parameters}
+
+
+def _accept(model: Any) -> None:
+    """Accept everything, without a warning."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One class: its parameters, and the attributes that its `fit` sets.
+
+    The constructor only stores the parameters.  What `fit` sets beside `fitted` and
+    `derived`, which follows from that, is left out of files.  `check` raises where
+    attributes contradict one another, `warn` returns what a user should know of a file.
+    """
+
+    cls: type[Any]
+    params: Mapping[str, Kind]
+    fitted: Mapping[str, Kind] = field(default_factory=dict)
+    derived: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    check: Callable[[Any], None] = _accept
+    warn: Callable[[Any], str | None] = _accept
+
+    @property
+    def name(self) -> str:
+        """What files call the class."""
+        return self.cls.__name__
+
+    def check_params(self, model: Any, where: str) -> None:
+        """Raise if a parameter is of another kind."""
+        for name, kind in self.params.items():
+            kind.check(getattr(model, name), f"{where}{name}", {})
+        # An estimator knows more of its parameters than their kinds do.
+        getattr(model, "_check_params", lambda: None)()
+
+    def check_fitted(self, model: Any, where: str) -> None:
+        """Raise if a fitted attribute is missing or of another kind; set the others."""
+        sizes: Sizes = {}
+        for name, kind in self.fitted.items():
+            if name in vars(model):
+                kind.check(getattr(model, name), f"{where}{name}", sizes)
+            elif not isinstance(kind, Maybe):
+                raise ValueError(f"{where}{name} is missing")
+        self.check(model)
+        for name, value in self.derived.items():
+            setattr(model, name, value(model))

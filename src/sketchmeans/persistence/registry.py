@@ -6,28 +6,25 @@ in `PARAMETERS` for parameters of a new name.  Nothing depends on where a class 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from inspect import Parameter, signature
-from typing import Any
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.cluster.table import TableClusterer
-from sketchmeans.engine.init import KMeansPlusPlus, LocalSearch, RandomSeeding
-from sketchmeans.kernels import KERNELS, Pairwise
-from sketchmeans.landmarks import SELECTORS, LandmarkPath
-from sketchmeans.nystrom import Nystrom
-from sketchmeans.persistence.consistency import (
-    check_exact,
-    check_nystrom,
-    check_selection,
-    check_signs,
-    check_sketched,
-    check_table,
-    warn_of_rows,
+from sketchmeans.engine.init import (
+    KMeansParallel,
+    KMeansPlusPlus,
+    LocalSearch,
+    RandomSeeding,
 )
+from sketchmeans.kernels import KERNELS, Pairwise, Precomputed, is_given
+from sketchmeans.landmarks import SELECTORS, LandmarkPath
+from sketchmeans.numerics.memory import format_bytes
+from sketchmeans.nystrom import Nystrom
 from sketchmeans.persistence.kinds import (
     FLAG,
     INTEGER,
@@ -43,8 +40,9 @@ from sketchmeans.persistence.kinds import (
     OneOf,
     Record,
     Size,
-    Sizes,
+    Spec,
     Tensor,
+    constructor_parameters,
     integer,
     nullable,
     rows,
@@ -62,7 +60,7 @@ from sketchmeans.reduction.spectral import Projection
 
 _KERNELS = frozenset(KERNELS.values()) | {Pairwise}
 _SELECTORS = frozenset(type(make()) for make in SELECTORS.values())
-_SEEDINGS = frozenset({KMeansPlusPlus, LocalSearch, RandomSeeding})
+_SEEDINGS = frozenset({KMeansParallel, KMeansPlusPlus, LocalSearch, RandomSeeding})
 _CLUSTERERS = frozenset({KernelKMeans, NystromKMeans, SketchedKMeans})
 _REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProjection})
 
@@ -75,53 +73,35 @@ _COLUMNS = nullable(PLAIN_LIST, Names(None))
 
 #: A parameter of this name is of this kind, in whatever class.
 PARAMETERS: Mapping[str, Kind] = {
-    "accelerated": FLAG,
+    **dict.fromkeys(("accelerated", "refine", "replace"), FLAG),
+    **dict.fromkeys(("coef0", "degree", "eps", "oversampling"), REAL),
+    **dict.fromkeys(("exchange", "method", "sketch", "start"), text()),
+    **dict.fromkeys(("max_columns", "max_exact", "max_iter", "n_rounds"), _COUNT),
+    **dict.fromkeys(("n_clusters", "n_neighbors", "restarts"), _COUNT),
+    **dict.fromkeys(
+        ("fit_rows", "n_components", "rank", "sketch_size"), nullable(_COUNT)
+    ),
+    **dict.fromkeys(("n_candidates", "n_init", "n_landmarks"), OneOf(_AUTO, _COUNT)),
+    **dict.fromkeys(("kernel_params", "params"), nullable(PLAIN_DICT)),
+    **dict.fromkeys(("columns", "exclude"), _COLUMNS),
+    **dict.fromkeys(("order", "refine_max_iter"), integer(0)),
     "algorithm": text("progressive", "full"),
-    "coef0": REAL,
-    "columns": _COLUMNS,
-    "degree": REAL,
-    "eps": REAL,
     "estimator": Object(_CLUSTERERS),
-    "exchange": text(),
-    "exclude": _COLUMNS,
-    "fit_rows": nullable(_COUNT),
     "gamma": OneOf(text("mean", "median", "scale"), REAL),
     "init": OneOf(*_GIVEN, Object(_SEEDINGS)),
     "kernel": OneOf(text(*KERNELS, *PAIRWISE_KERNEL_FUNCTIONS), Object(_KERNELS)),
-    "kernel_params": nullable(PLAIN_DICT),
     "landmarks": OneOf(*_GIVEN, Object(_SELECTORS)),
     "label_column": nullable(text(), INTEGER),
-    "max_columns": _COUNT,
-    "max_exact": _COUNT,
-    "max_iter": _COUNT,
     "max_memory": nullable(text(), REAL),
-    "method": text(),
     "metric": text(*PAIRWISE_KERNEL_FUNCTIONS),
     "missing": text("error", "drop", "mean"),
-    "n_candidates": OneOf(_AUTO, _COUNT),
-    "n_clusters": _COUNT,
-    "n_components": nullable(_COUNT),
-    "n_init": OneOf(_AUTO, _COUNT),
     "n_jobs": nullable(NONZERO),
-    "n_landmarks": OneOf(_AUTO, _COUNT),
-    "n_neighbors": _COUNT,
     "n_steps": OneOf(_AUTO, integer(0)),
-    "order": integer(0),
-    "oversampling": REAL,
-    "params": nullable(PLAIN_DICT),
-    "refine_max_iter": integer(0),
     "random_state": nullable(integer(0)),
-    "rank": nullable(_COUNT),
     "rank_method": text("landmarks", "approximation"),
     "reducer": nullable(text(), Object(_REDUCERS)),
-    "refine": FLAG,
-    "replace": FLAG,
-    "restarts": _COUNT,
     "ridge": nullable(REAL),
     "scale": text("standard", "robust", "none"),
-    "sketch": text(),
-    "sketch_size": nullable(_COUNT),
-    "start": text(),
     "subsample": nullable(_AUTO, _COUNT),
     "svd": text("fast", "exact"),
     "tol": OneOf(_AUTO, REAL),
@@ -183,80 +163,132 @@ _SIGNS = Record(
     },
 )
 
+# --- checks across fitted attributes --------------------------------------------------
+
+
+def _check_kernel(kernel: Any) -> None:
+    if hasattr(kernel, "gamma"):
+        REAL.check(kernel.gamma, "kernel_.gamma", {})
+        if kernel.gamma <= 0.0:
+            raise ValueError(f"kernel_.gamma={kernel.gamma} should be positive")
+    if getattr(kernel, "order", 0) > 2:
+        raise ValueError(f"kernel_.order={kernel.order} should be 0, 1 or 2")
+    if type(kernel) is Pairwise:  # a subclass has a name and parameters of its own
+        function = PAIRWISE_KERNEL_FUNCTIONS[str(kernel.metric)]
+        known = list(signature(function).parameters)[2:]  # after X and Y
+        if unknown := set(kernel.params or {}) - set(known):
+            raise ValueError(f"kernel_.params should not have {sorted(unknown)}")
+
+
+def _check_points(model: Any, name: str, *, reduced: bool = False) -> None:
+    """Check that points are in the space of the rows that they are compared with."""
+    points, width = getattr(model, name), model.n_features_in_
+    _check_kernel(model.kernel_)
+    if is_given(model.kernel_):
+        if reduced:
+            raise ValueError("reducer_ should be None where kernel values are given")
+        Tensor((None, None), "i").check(points, name, {})
+        if points.min() < 0 or points.max() >= width:
+            raise ValueError(f"{name} should hold row numbers below {width}")
+        width = 1
+    elif reduced:
+        _check_same_features(model, "reducer_")
+        width = model.reducer_.n_components_
+    if points.shape[1] != width:
+        raise ValueError(f"{name}.shape[1]={points.shape[1]} should be {width}")
+
+
+def _check_same_features(model: Any, name: str) -> None:
+    """Check that an inner estimator was fitted to the features of the outer one."""
+    inner = getattr(model, name)
+    if inner.n_features_in_ != model.n_features_in_:
+        raise ValueError(
+            f"{name}.n_features_in_={inner.n_features_in_} should be "
+            f"{model.n_features_in_}"
+        )
+    if _feature_names(inner) != _feature_names(model):
+        raise ValueError(f"{name}.feature_names_in_ should be feature_names_in_")
+
+
+def _feature_names(model: Any) -> list[str] | None:
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else names.tolist()
+
+
+def _check_nystrom(model: Any) -> None:
+    """Check a `NystromKMeans` or a `Nystrom`."""
+    name = "landmarks_" if hasattr(model, "landmarks_") else "components_"
+    reduced = getattr(model, "reducer_", None) is not None
+    _check_points(model, name, reduced=reduced)
+    if model.rank_ > getattr(model, name).shape[0]:
+        raise ValueError(f"rank_={model.rank_} should be at most that of {name}")
+
+
+def _check_sketched(model: Any) -> None:
+    """Check a `SketchedKMeans`."""
+    if model.reducer_ is not None:
+        _check_same_features(model, "reducer_")
+
+
+def _check_table(model: Any) -> None:
+    """Check a `TableClusterer`."""
+    _check_same_features(model, "estimator_")
+    inner = model.estimator_
+    if len(inner.cluster_sizes_) != len(model.exemplar_indices_):
+        raise ValueError("exemplar_indices_ should be one for each cluster")
+    if isinstance(getattr(inner, "kernel_", None), Precomputed):
+        raise ValueError("estimator_.kernel_ should be a kernel of features")
+    if not model.scale_.all():
+        raise ValueError("scale_ should not hold zero")
+    if _feature_names(model) not in (None, model.columns_):
+        raise ValueError("feature_names_in_ should be columns_")
+
+
+def _check_selection(model: Any) -> None:
+    """Check a reducer that selects features."""
+    features = model._sketch.features
+    inside = features[0] >= 0 and features[-1] < model.n_features_in_
+    if not inside or (features[1:] <= features[:-1]).any():
+        raise ValueError(
+            "_sketch.features should be ascending and below "
+            f"n_features_in_={model.n_features_in_}"
+        )
+
+
+def _check_signs(model: Any) -> None:
+    """Check a `SignProjection`."""
+    signs = model._sketch
+    if signs.bits.shape[1] != -(-signs.width // 8):
+        raise ValueError(f"_sketch.bits.shape={signs.bits.shape} should fit the width")
+
+
+def _warn_of_rows(model: Any) -> str | None:
+    """Return a warning of the size of the training rows."""
+    if is_given(model.kernel_):
+        return None
+    rows = model.X_fit_
+    size = rows.data.nbytes if hasattr(rows, "indptr") else np.asarray(rows).nbytes
+    return (
+        f"The model file of a KernelKMeans holds all {rows.shape[0]:,} training rows, "
+        f"{format_bytes(size)}, as prediction needs them. That of a NystromKMeans "
+        "holds its landmarks only."
+    )
+
+
 # --- the table ------------------------------------------------------------------------
 
 
-def constructor_parameters(cls: type[Any]) -> dict[str, bool]:
-    """Return the parameters of a constructor, and whether each is required."""
-    if cls.__init__ is object.__init__:  # it has none
-        return {}
-    parameters = list(signature(cls.__init__).parameters.values())[1:]  # not self
-    return {p.name: p.default is Parameter.empty for p in parameters}
-
-
-def _accept(model: Any) -> None:
-    """Accept everything, without a warning."""
-
-
-@dataclass(frozen=True)
-class Spec:
-    """One class: its parameters, and the attributes that its `fit` sets.
-
-    Attributes
-    ----------
-    cls : type
-        The constructor takes the parameters and only stores them.
-    fitted : mapping of str to Kind
-        In the file; whatever else `fit` sets is left out.
-    derived : mapping of str to callable
-        Attributes that follow from those in the file.
-    check : callable
-        Raises ValueError where attributes contradict one another.
-    warn : callable
-        Returns what a user should know when such a model is saved, or None.
-    """
-
-    cls: type[Any]
-    fitted: Mapping[str, Kind] = field(default_factory=dict)
-    derived: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
-    check: Callable[[Any], None] = _accept
-    warn: Callable[[Any], str | None] = _accept
-
-    @property
-    def name(self) -> str:
-        """What files call the class."""
-        return self.cls.__name__
-
-    @property
-    def params(self) -> dict[str, Kind]:
-        """The kinds of the parameters of the constructor."""
-        return {name: PARAMETERS[name] for name in constructor_parameters(self.cls)}
-
-    def check_params(self, model: Any, where: str) -> None:
-        """Raise if a parameter is of another kind."""
-        for name, kind in self.params.items():
-            kind.check(getattr(model, name), f"{where}{name}", {})
-        # An estimator knows more of its parameters than their kinds do.
-        getattr(model, "_check_params", lambda: None)()
-
-    def check_fitted(self, model: Any, where: str) -> None:
-        """Raise if a fitted attribute is missing or of another kind; set the others."""
-        sizes: Sizes = {}
-        for name, kind in self.fitted.items():
-            if name in vars(model):
-                kind.check(getattr(model, name), f"{where}{name}", sizes)
-            elif not isinstance(kind, Maybe):
-                raise ValueError(f"{where}{name} is missing")
-        self.check(model)
-        for name, value in self.derived.items():
-            setattr(model, name, value(model))
+def _spec(cls: type[Any], *fitted_and_derived: Any, **checks: Any) -> Spec:
+    names = constructor_parameters(cls)
+    params = {name: PARAMETERS[name] for name in names}
+    return Spec(cls, params, *fitted_and_derived, **checks)
 
 
 _GAMMA = {"gamma_": lambda model: getattr(model.kernel_, "gamma", None)}
 _WIDTH = {"n_components_": lambda model: model._sketch.width}
 
 _SPECS = [
-    Spec(
+    _spec(
         KernelKMeans,
         {
             **_KERNEL_CLUSTERER,
@@ -264,10 +296,10 @@ _SPECS = [
             "_variances": Maybe(Tensor(("k",))),
         },
         _GAMMA,
-        check=check_exact,
-        warn=warn_of_rows,
+        check=lambda model: _check_points(model, "X_fit_"),
+        warn=_warn_of_rows,
     ),
-    Spec(
+    _spec(
         NystromKMeans,
         {
             **_KERNEL_CLUSTERER,
@@ -280,19 +312,19 @@ _SPECS = [
             "_shift": Maybe(Tensor(("d",))),
         },
         _GAMMA,
-        check=check_nystrom,
+        check=_check_nystrom,
     ),
-    Spec(
+    _spec(
         SketchedKMeans,
         {
             **_CLUSTERER,
             "cluster_centers_": Tensor(("k", "d")),
-            "reducer_": Object(_REDUCERS),
+            "reducer_": nullable(Object(_REDUCERS)),
             "_shift": Tensor(("d",)),
         },
-        check=check_sketched,
+        check=_check_sketched,
     ),
-    Spec(
+    _spec(
         TableClusterer,
         {
             **_FEATURES,
@@ -305,9 +337,9 @@ _SPECS = [
             "estimator_": Object(_CLUSTERERS),
             "exemplar_indices_": Tensor(("k",), "i"),
         },
-        check=check_table,
+        check=_check_table,
     ),
-    Spec(
+    _spec(
         Nystrom,
         {
             **_FEATURES,
@@ -318,9 +350,9 @@ _SPECS = [
             "rank_": Size("r"),
         },
         _GAMMA,
-        check=check_nystrom,
+        check=_check_nystrom,
     ),
-    Spec(
+    _spec(
         FeatureSampling,
         {
             **_FEATURES,
@@ -329,26 +361,26 @@ _SPECS = [
             "_sketch": _SELECTION,
         },
         {**_WIDTH, "scale_": lambda model: model._sketch.scale},
-        check=check_selection,
+        check=_check_selection,
     ),
-    Spec(
+    _spec(
         LaplacianScore,
         {**_FEATURES, "scores_": Tensor(("d",), finite=False), "_sketch": _SELECTION},
         _WIDTH,
-        check=check_selection,
+        check=_check_selection,
     ),
-    Spec(
+    _spec(
         ApproximateSVD,
         {**_FEATURES, "singular_values_": Tensor(("r",)), "_sketch": _PROJECTION},
         {**_WIDTH, "components_": lambda model: model._sketch.matrix.T},
     ),
-    Spec(
+    _spec(
         SignProjection,
         {**_FEATURES, "_sketch": _SIGNS},
         {**_WIDTH, "signs_": lambda model: model._sketch.bits},
-        check=check_signs,
+        check=_check_signs,
     ),
-    *(Spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
+    *(_spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
 ]
 
 #: What is known of classes and of records, by the name that files use.
@@ -356,11 +388,10 @@ SPECS = {spec.name: spec for spec in _SPECS}
 RECORDS = {record.name: record for record in (_PATH, _PROJECTION, _SELECTION, _SIGNS)}
 
 
-def find_spec(value: Any) -> Spec | None:
-    """Return what is known of an object's class; a subclass is another class."""
-    return next((spec for spec in _SPECS if spec.cls is type(value)), None)
+Known = TypeVar("Known", Spec, Record)
 
 
-def find_record(value: Any) -> Record | None:
-    """Return what is known of a dataclass."""
-    return next((r for r in RECORDS.values() if r.cls is type(value)), None)
+def find_class(table: Mapping[str, Known], value: Any) -> Known | None:
+    """Return what a table knows of an object's class; a subclass is another class."""
+    found = table.get(type(value).__name__)
+    return found if found is not None and found.cls is type(value) else None

@@ -17,13 +17,11 @@ from scipy import sparse
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.tensor_file import Tensors, is_storable
 from sketchmeans.persistence.history import VERSION, Version, format_version, upgrade
+from sketchmeans.persistence.kinds import Spec, constructor_parameters
 from sketchmeans.persistence.registry import (
     RECORDS,
     SPECS,
-    Spec,
-    constructor_parameters,
-    find_record,
-    find_spec,
+    find_class,
 )
 
 Json = Any
@@ -78,7 +76,7 @@ class Encoder:
                 "model file holds None instead. A seed that is an integer is kept."
             )
             return None
-        if (record := find_record(value)) is not None:
+        if (record := find_class(RECORDS, value)) is not None:
             fields = {
                 name: self.encode(
                     getattr(value, name), f"{where}.{name}", fitted=fitted
@@ -98,7 +96,7 @@ class Encoder:
         return {"object": spec.name, "params": params}
 
     def _find_spec(self, value: Any, where: str) -> Spec:
-        spec = find_spec(value)
+        spec = find_class(SPECS, value)
         if spec is not None:
             return spec
         if not hasattr(value, "get_params") and callable(value):
@@ -150,14 +148,7 @@ class Encoder:
 
 
 class Decoder:
-    """Turns JSON and tensors into a model, and checks everything.
-
-    Parameters
-    ----------
-    tensors : dict of ndarray
-    version : tuple of int
-        That of the file.
-    """
+    """Turns JSON and tensors of a file of some version into a model, and checks all."""
 
     def __init__(self, tensors: Tensors, version: Version = VERSION) -> None:
         self._tensors = tensors

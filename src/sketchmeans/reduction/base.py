@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.data.input import validated, weighted_rows
+from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.data.sampling import sample_rows
 from sketchmeans.numerics.linalg import Array
@@ -103,9 +103,9 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
             A row of weight 3 counts as three rows.
         """
         self._check_params()
-        X = validated(self, X, reset=True)
+        X = validate_input(self, X, reset=True)
         with Workers(self.n_jobs) as workers:
-            return self.fit_view(weighted_rows(X, sample_weight, workers))
+            return self.fit_view(as_weighted_rows(X, sample_weight, workers))
 
     def fit_view(self, rows: Rows) -> Self:
         """Draw the sketch of rows that are seen through a view, and have no table."""
@@ -129,7 +129,7 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
             Chosen features of a sparse matrix stay sparse.
         """
         check_is_fitted(self)
-        X = validated(self, X, reset=False)
+        X = validate_input(self, X, reset=False)
         with Workers(self.n_jobs) as workers:
             return transform_rows(as_rows(X, workers), self._sketch)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from scipy import sparse
 
-from sketchmeans.data.input import validated
+from sketchmeans.data.input import validate_input
 from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics import (
     Certificate,
@@ -151,7 +151,7 @@ def write_report(
     model = check_model(model)
     target = _check_path(path)
     check_integer("sample_size", sample_size)
-    table = validated(model, X, reset=False)
+    table = validate_input(model, X, reset=False)
     if isinstance(table, Source):
         X = table  # opened once: opening a text file reads through it
     names = _resolve_names(feature_names, model, table)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.input import check_weights, checked_table
+from sketchmeans.data.input import check_table, check_weights
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.kernels import (
     Kernel,
@@ -66,7 +66,7 @@ def open_problem(
     matrix and its approximation, for which float32 has too few digits.
     """
     kernel_rng, rng = as_generator(random_state).spawn(2)
-    table = checked_table(X)
+    table = check_table(X)
     chosen = as_kernel(kernel, gamma=gamma, kernel_params=kernel_params)
     with Workers(n_jobs) as workers:
         rows = as_rows(table, workers, check_weights(sample_weight, table.shape[0]))

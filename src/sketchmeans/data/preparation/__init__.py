@@ -8,7 +8,7 @@ from sketchmeans.data.preparation.scaling import (
     find_complete_rows,
     fit_scaling,
 )
-from sketchmeans.data.preparation.source import PreparedSource
+from sketchmeans.data.preparation.source import PreparedSource, WatchedTable
 from sketchmeans.data.preparation.tables import (
     Column,
     Table,
@@ -22,6 +22,7 @@ __all__ = [
     "Preparation",
     "PreparedSource",
     "Table",
+    "WatchedTable",
     "as_table",
     "choose_columns",
     "column_moments",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import block_height, block_slices
-from sketchmeans.data.sources.base import Block, Source
+from sketchmeans.data.rows import block_height, block_slices, find_not_finite
+from sketchmeans.data.sources.base import Block, Source, toarray
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 
@@ -33,16 +33,9 @@ IN_NEW_ROWS = (
 
 @dataclass(frozen=True)
 class Preparation:
-    """What turns raw rows into prepared ones.
+    """What turns raw rows into prepared ones: x becomes (x − center) / scale.
 
-    Attributes
-    ----------
-    center, scale : ndarray of shape (d,)
-        A value x becomes (x − center) / scale.
-    fill : ndarray of shape (d,) or None
-        What takes the place of a missing value.
-    n_scale_rows : int
-        Rows from which the scale was found.
+    `fill` takes the place of missing values; `n_scale_rows` have told the scale.
     """
 
     center: Array
@@ -87,17 +80,7 @@ def fit_scaling(
 ) -> tuple[Preparation, Array | None]:
     """Return the preparation of a table, and which rows are kept if some are not.
 
-    Parameters
-    ----------
-    source : Source
-        Raw rows; a missing value is NaN.
-    scaling : {"standard", "robust", "none"}
-    missing : {"error", "drop", "mean"}
-    workers : Workers
-    on_block : callable, optional
-        Called after each of the `n_blocks` blocks.
-    weights : ndarray of shape (n,), optional
-        A row of weight 3 counts as three rows.
+    `on_block` is called after each of the `n_blocks` blocks.
     """
     if source.is_sparse:
         _check_sparse(scaling, missing)
@@ -152,7 +135,7 @@ def find_complete_rows(source: Source, workers: Workers) -> Array | None:
     """Return the numbers of the rows without a missing value; None if all are."""
 
     def complete(span: tuple[int, int]) -> Array:
-        gaps: Array = np.isnan(_to_dense(source.read(*span)))
+        gaps: Array = np.isnan(toarray(source.read(*span)))
         return np.logical_not(gaps.any(axis=1))
 
     found = np.concatenate(list(workers.map(complete, _slices(source))))
@@ -280,19 +263,14 @@ def check_values(
     source: Source, block: Block, first: int, missing: str, advice: str = _IN_FIT
 ) -> None:
     """Raise where a value is infinite, or missing although that is an error."""
-    stored = block.data if sparse.issparse(block) else block
-    if stored.dtype.kind != "f":
-        return
-    if np.isfinite(stored).all() or (missing != "error" and not np.isinf(stored).any()):
-        return
-    dense = _to_dense(block)
-    infinite = np.argwhere(np.isinf(dense))
-    i, j = infinite[0] if len(infinite) else np.argwhere(np.isnan(dense))[0]
-    path, row = source.locate(first + int(i))
-    where = f"row {row}, column {_name(source, int(j))!r}"
-    if len(infinite):
-        raise ValueError(f"{path} has an infinite value in {where}.")
-    raise ValueError(f"{path} has no value (NaN) in {where}{advice}")
+    found = find_not_finite(block, allow_nan=missing != "error")
+    if found is not None:
+        i, j, kind = found
+        path, row = source.locate(first + i)
+        where = f"row {row}, column {_name(source, j)!r}"
+        if kind == "infinity":
+            raise ValueError(f"{path} has an infinite value in {where}.")
+        raise ValueError(f"{path} has no value (NaN) in {where}{advice}")
 
 
 def _check_some_value(source: Source, moments: ColumnMoments) -> None:
@@ -307,7 +285,3 @@ def _check_some_value(source: Source, moments: ColumnMoments) -> None:
 
 def _name(source: Source, j: int) -> str | int:
     return j if source.feature_names is None else source.feature_names[j]
-
-
-def _to_dense(block: Block) -> Array:
-    return np.asarray(block.toarray() if sparse.issparse(block) else block)

@@ -1,13 +1,15 @@
-"""Prepared rows: raw ones, scaled and filled as they are read."""
+"""Rows scaled and filled, or counted, as they are read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.preparation.scaling import IN_NEW_ROWS, Preparation, check_values
+from sketchmeans.data.preparation.tables import Column, Table
 from sketchmeans.data.rows import float_type
 from sketchmeans.data.sources.base import Block, Source
 from sketchmeans.data.sources.derived import WrappedSource
@@ -20,16 +22,8 @@ _MOST_READ = 4
 class PreparedSource(WrappedSource):
     """The rows of another source, scaled and filled block by block.
 
-    Parameters
-    ----------
-    inner : Source
-        Raw rows; a missing value is NaN.
-    preparation : Preparation
-    kept : ndarray of row numbers, optional
-        The rows that are kept; None keeps all.
-    is_complete : bool, default=True
-        Whether it is known that no value is missing that is not filled in; else this is
-        checked when rows are read.
+    Rows of the numbers `kept` alone, if they are given.  Unless the source
+    `is_complete`, reading checks that no value is missing that is not filled in.
     """
 
     def __init__(
@@ -119,3 +113,47 @@ class PreparedSource(WrappedSource):
 
     def locate(self, row: int) -> tuple[str, int]:
         return self.inner.locate(row if self._kept is None else int(self._kept[row]))
+
+
+class WatchedTable(Table):
+    """A table that reports how many rows it has, and how many of them are read."""
+
+    def __init__(
+        self,
+        table: Table,
+        on_open: Callable[[int], None],
+        on_read: Callable[[int], None],
+    ) -> None:
+        self.path, self.types = table.path, table.types
+        self._table, self._on_open, self._on_read = table, on_open, on_read
+
+    def open(self, columns: Sequence[Column] | None) -> Source:
+        source = self._table.open(columns)
+        self._on_open(len(source))
+        return _WatchedSource(source, self._on_read)
+
+    def values(self, column: Column) -> Array:
+        return self._table.values(column)
+
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
+        alike = self._table.like_fit(zero_based, n_features)
+        return WatchedTable(alike, self._on_open, self._on_read)
+
+
+class _WatchedSource(WrappedSource):
+    def __init__(self, inner: Source, on_read: Callable[[int], None]) -> None:
+        super().__init__(inner)
+        self._on_read, self.order = on_read, inner.order
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
+        block = self.inner.read(start, stop, out)
+        self._on_read(stop - start)
+        return block
+
+    def take(self, indices: Array) -> Block:
+        return self.inner.take(indices)
+
+    def like_fit(self, zero_based: bool | None, n_features: int) -> Source:
+        return _WatchedSource(
+            self.inner.like_fit(zero_based, n_features), self._on_read
+        )

@@ -14,29 +14,30 @@ from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.input import checked_table
+from sketchmeans.data.input import check_table
 from sketchmeans.data.sources import Source, column_types, file_states, open_rows
-from sketchmeans.data.sources.derived import ArraySource, ColumnsSource, SelectedColumns
+from sketchmeans.data.sources.base import toarray
+from sketchmeans.data.sources.derived import (
+    ArraySource,
+    ColumnsSource,
+    SelectedColumns,
+    check_columns,
+    check_known,
+    shorten_list,
+    show_names,
+)
 from sketchmeans.numerics.linalg import Array
 
 Column = str | int  # a name, or a number where there are no names
 
-_MOST_LISTED = 20
-
 
 class Table(ABC):
-    """A table whose columns may be of any type, some of which are to be clustered.
+    """A table whose columns may be of any type, some of which are to be clustered."""
 
-    Attributes
-    ----------
-    path : str
-        What errors call the table.
-    types : dict of str to (str or None), or None
-        The names of the columns, with the types of those that do not hold numbers;
-        None where columns have no names.
-    """
-
+    #: What errors call the table.
     path: str = "The table"
+    #: The names of the columns, with the types of those that do not hold numbers; None
+    #: where columns have no names.
     types: dict[str, str | None] | None = None
 
     @abstractmethod
@@ -46,8 +47,7 @@ class Table(ABC):
     def values(self, column: Column) -> Array:
         """Return one column, of any type."""
         source = self.open([column])
-        block = source.read(0, len(source))
-        return np.asarray(block.toarray() if source.is_sparse else block)[:, 0]
+        return toarray(source.read(0, len(source)))[:, 0]
 
     def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
         """Return the table with features numbered as in a fit, and as many.
@@ -87,7 +87,7 @@ def as_table(
         frame = frame.collect()
     if isinstance(frame, nw.DataFrame):
         return _FrameTable(frame)
-    X = checked_table(X)
+    X = check_table(X)
     return _SourceTable(ArraySource(sparse.csr_array(X) if sparse.issparse(X) else X))
 
 
@@ -192,19 +192,17 @@ def choose_columns(
     error if one is not there or does not hold numbers, or none is left.
     """
     known = table.columns
-    asked = known if columns is None else _check_list("columns", columns)
-    aside = _check_list("exclude", exclude or ())
+    asked = known
+    if columns is not None:
+        asked = check_columns("columns", columns, label_column)
+    aside = check_columns("exclude", exclude or ())
     if label_column is not None:
-        if columns is not None and label_column in asked:
-            raise ValueError(
-                f"label_column={label_column!r} should not be one of columns={asked}."
-            )
         aside = [*aside, label_column]
-    _check_known(table, [*asked, *aside], known)
+    check_known(table.path, [*asked, *aside], known)
     chosen = [column for column in asked if column not in aside]
     if not chosen:
         raise ValueError(
-            f"exclude={aside} leaves no column of {_show(known)}; at least one is "
+            f"exclude={aside} leaves no column of {show_names(known)}; at least one is "
             "needed."
         )
     _check_numbers(table, chosen)
@@ -219,33 +217,11 @@ def match_columns(table: Table, wanted: Sequence[Column]) -> list[Column]:
     if any(isinstance(name, str) for name in wanted) and table.types is None:
         raise ValueError(
             f"{table.path} has no column names; it should have the columns "
-            f"{_show(wanted)} of the fit."
+            f"{show_names(wanted)} of the fit."
         )
-    _check_known(table, wanted, table.columns)
+    check_known(table.path, wanted, table.columns)
     _check_numbers(table, wanted)
     return list(wanted)
-
-
-def _check_list(parameter: str, columns: Any) -> list[Column]:
-    is_list = not isinstance(columns, str) and all(
-        isinstance(name, str | int) and not isinstance(name, bool) for name in columns
-    )
-    if not is_list or len(set(columns)) < len(columns):
-        raise ValueError(
-            f"{parameter}={columns!r} should be a list of different column names, or "
-            "numbers where columns have no names."
-        )
-    return list(columns)
-
-
-def _check_known(table: Table, wanted: Sequence[Column], known: list[Column]) -> None:
-    absent = [name for name in dict.fromkeys(wanted) if name not in known]
-    if absent:
-        what = "no column" if len(absent) == 1 else "no columns"
-        have = "its columns are" if table.types is not None else "they are numbered"
-        raise ValueError(
-            f"{table.path} has {what} {_show(absent)}; {have} {_show(known)}."
-        )
 
 
 def _check_numbers(table: Table, chosen: Sequence[Column]) -> None:
@@ -253,17 +229,7 @@ def _check_numbers(table: Table, chosen: Sequence[Column]) -> None:
     others = [f"{c} ({types[str(c)]})" for c in chosen if types.get(str(c))]
     if others:
         what = "a column that does" if len(others) == 1 else "columns that do"
-        more = "" if len(others) <= _MOST_LISTED else ", ..."
         raise ValueError(
-            f"{table.path} has {what} not hold numbers: "
-            f"{', '.join(others[:_MOST_LISTED])}{more}. Leave them out with exclude=, "
-            "or choose others with columns=."
+            f"{table.path} has {what} not hold numbers: {shorten_list(others)}. Leave "
+            "them out with exclude=, or choose others with columns=."
         )
-
-
-def _show(names: Sequence[Column]) -> str:
-    """Return names for people: in quotes, and not too many."""
-    if len(names) > 1 and list(names) == list(range(len(names))):
-        return f"0 to {len(names) - 1}"
-    listed = ", ".join(repr(name) for name in names[:_MOST_LISTED])
-    return listed if len(names) <= _MOST_LISTED else f"{listed}, ..."

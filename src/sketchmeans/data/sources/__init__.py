@@ -171,7 +171,7 @@ def column_types(
     schema = _import(file, module, f"{module}_schema")(file, options)
     if schema is None:
         return None
-    from sketchmeans.data.sources.tables import NUMBERS, index_columns
+    from sketchmeans.data.sources.arrow import NUMBERS, index_columns
 
     return {
         field.name: None if field.type in NUMBERS else str(field.type)

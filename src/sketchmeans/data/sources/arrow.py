@@ -1,34 +1,174 @@
-"""Arrow files, which are Feather files of version 2.
+"""Tables that pyarrow reads, and Arrow files, which are Feather files of version 2.
 
-A batch may be of any size.  Values that lie in the file as they are, neither compressed
-nor with gaps, are read from there a few rows at a time; else a batch is read as a
-whole.  No pass reads from a memory map: a file that is cut off meanwhile would end the
-process.
+A batch of an Arrow file may be of any size.  Values that lie in the file as they are,
+neither compressed nor with gaps, are read from there a few rows at a time; else a batch
+is read as a whole.  No pass reads from a memory map: a file that is cut off meanwhile
+would end the process.
 """
 
 from __future__ import annotations
 
-import threading
+import json
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from sketchmeans.data.sources.base import RUN_BYTES, ReadOptions, Source, runs
-from sketchmeans.data.sources.batches import LoadedBatches
-from sketchmeans.data.sources.files import FileState, OpenFile
-from sketchmeans.data.sources.tables import (
-    ARROW_MEMORY,
-    NUMBERS,
-    Columns,
-    TableSource,
-    choose_columns,
-    to_numbers,
+from sketchmeans.data.sources.base import (
+    RUN_BYTES,
+    Batch,
+    BatchedSource,
+    LoadedBatches,
+    ReadOptions,
+    Source,
+    runs,
 )
+from sketchmeans.data.sources.derived import check_columns, check_known
+from sketchmeans.data.sources.files import DiskFile, FileState
 from sketchmeans.numerics.linalg import Array
+
+#: What pyarrow's libraries take when they are first used.
+ARROW_MEMORY = 24 * 10**6
+#: Most rows, and most bytes, that are copied together: a block, unless it is very wide.
+_COPY_ROWS, _COPY_BYTES = 4096, 8 * 2**20
+
+#: Arrow's numbers as NumPy's.  Its own `to_pandas_dtype`, `to_numpy` and
+#: `pandas_metadata` import pandas, which takes longer than many a fit.
+NUMBERS: dict[Any, np.dtype[Any]] = {
+    pa.from_numpy_dtype(name): np.dtype(name)
+    for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+}
+#: NumPy's numbers as Arrow's.
+NUMBER_TYPES = {dtype: kind for kind, dtype in NUMBERS.items()}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that are features, their common type, and the label column.
+
+    `keeps_missing` says whether a missing value is NaN, or an error.
+    """
+
+    names: tuple[str, ...]
+    dtype: np.dtype[Any]
+    label: str | None = None
+    keeps_missing: bool = False
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return len(self.names) * self.dtype.itemsize
+
+
+class TableSource(BatchedSource):
+    """Columns of a table as the features of rows; batches are those of `to_numbers`."""
+
+    def __init__(self, state: FileState, n_rows: int, columns: Columns) -> None:
+        self.path, self.state, self.columns = state.path, state, columns
+        self.shape, self.dtype = (n_rows, len(columns.names)), columns.dtype
+        self.feature_names = columns.names
+        self._copy_rows = max(min(_COPY_ROWS, _COPY_BYTES // columns.row_bytes), 1)
+        self.thread_memory = self._copy_rows * columns.row_bytes
+
+    def _copy(self, batch: Batch, rows: slice | Array, out: Array) -> None:
+        if not isinstance(rows, slice):
+            out[...] = _to_matrix(batch.take(rows), self.dtype)
+            return
+        for start in range(0, len(out), self._copy_rows):
+            part = out[start : start + self._copy_rows]
+            found = batch.slice(rows.start + start, len(part))
+            part[...] = _to_matrix(found, self.dtype)
+
+    def labels(self) -> Array:
+        name = self.columns.label
+        if name is None:
+            return super().labels()
+        try:
+            column = self._read_column(name)
+            self.state.check()
+            column.validate(full=True)
+            return np.array(column.to_pylist())
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            raise self.state.error(f"is damaged in column {name!r}", error) from None
+
+    @abstractmethod
+    def _read_column(self, name: str) -> Any:
+        """Return a column of any type as an array of Arrow's."""
+
+
+def to_numbers(batch: Any, path: str, columns: Columns, first: int) -> Any:
+    """Return the columns of an Arrow batch, all in the wanted type (bool as uint8).
+
+    `first` is the number of the first row.  A missing value is an error, or NaN.
+    """
+    kind = pa.uint8() if columns.dtype.kind == "b" else NUMBER_TYPES[columns.dtype]
+    arrays = []
+    for name in columns.names:
+        column = batch.column(name)
+        if column.null_count and not columns.keeps_missing:
+            row = first + column.is_null().index(True).as_py()
+            raise ValueError(
+                f"{path} has no value in row {row}, column {name!r}; every value "
+                "should be a finite number."
+            )
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.uint8())
+        if column.type != kind:
+            column = column.cast(kind, safe=False)
+        arrays.append(column.fill_null(np.nan) if column.null_count else column)
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns.names))
+
+
+def _to_matrix(batch: Any, dtype: np.dtype[Any]) -> Array:
+    """Return the columns of an Arrow batch, one behind the other in memory."""
+    if isinstance(batch, np.ndarray):
+        return batch
+    # One step for all of them: other threads may come between the steps.
+    matrix: Array = batch.to_tensor(row_major=False).to_numpy()
+    return matrix.view(dtype)
+
+
+def choose_columns(path: str, schema: Any, options: ReadOptions) -> Columns:
+    """Return the columns that a user asked for, if they are there and are numbers.
+
+    Default is all but the label column, and an index that pandas wrote.
+    """
+    known, columns, label_column = schema.names, options.columns, options.label_column
+    if columns is None:
+        aside = {label_column, *index_columns(schema)}
+        columns = [name for name in known if name not in aside]
+    else:
+        columns = check_columns("columns", columns, label_column)
+    check_known(path, [*columns, *filter(None, [label_column])], known)
+    if not columns:
+        raise ValueError(f"{path} has no features; at least one is needed.")
+    for name in columns:
+        if schema.field(name).type not in NUMBERS:
+            raise ValueError(
+                f"{path} has a column {name!r} of type {schema.field(name).type}, "
+                "which is not a number; choose others with columns=, or set it aside "
+                "with label_column=."
+            )
+    types = [NUMBERS[schema.field(name).type] for name in columns]
+    dtype = np.result_type(*types) if options.dtype is None else options.dtype
+    common, keeps_missing = np.dtype(dtype), options.missing == "nan"
+    if keeps_missing and common.kind != "f":  # no integer is NaN
+        common = np.result_type(common, np.float32)
+    return Columns(tuple(columns), common, label_column, keeps_missing)
+
+
+def index_columns(schema: Any) -> list[str]:
+    """Return the columns that hold an index that pandas wrote."""
+    about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    return [name for name in about.get("index_columns", []) if isinstance(name, str)]
+
+
+# --- Arrow files ----------------------------------------------------------------------
 
 
 def open_arrow(path: str, options: ReadOptions) -> Source:
@@ -49,97 +189,59 @@ class ArrowSource(TableSource):
         counts, places = _scan(state, columns)
         edges = np.cumsum([0, *counts])
         super().__init__(state, int(edges[-1]), columns)
+        self._file = file = DiskFile(state)
         if places is None:
             size = max(counts, default=0) * columns.row_bytes
-            self._reader: _Reader | _PlacedReader = _Reader(state, columns, edges)
+            load = partial(_load, state, columns, edges)
+            self._use(LoadedBatches(edges, size, load))
             self.thread_memory += 2 * size  # before and after it is unpacked
         else:
-            size = 0
-            self._reader = _PlacedReader(state, columns, places)
+            placed = [_PlacedBatch(file, columns.dtype, found) for found in places]
+            self._use(LoadedBatches(edges, 0, placed.__getitem__))
             self.thread_memory += RUN_BYTES
-        self.batches = LoadedBatches(edges, size, self._reader.load)
-        self.memory = self.batches.memory + ARROW_MEMORY
+        self.memory += ARROW_MEMORY
 
     def _read_column(self, name: str) -> Any:
         return _open(self.state, [name]).read_all().column(name)
 
     def release(self) -> None:
         super().release()
-        self._reader.close()
+        self._file.release()
 
 
-class _Reader:
-    """Reads and unpacks batches as a whole."""
-
-    def __init__(self, state: FileState, columns: Columns, edges: Array) -> None:
-        self._state, self._columns, self._edges = state, columns, edges
-        self._file: Any = None
-        self._reading = threading.Lock()
-
-    def load(self, number: int) -> Any:
-        with self._reading:  # pyarrow does not say that a reader may be shared
-            if self._file is None:
-                self._file = _open(self._state, self._columns.names)
-            batch = _get_batch(self._file, self._state, number)
-        self._state.check()
-        first = int(self._edges[number])
-        return to_numbers(batch, self._state.path, self._columns, first)
-
-    def close(self) -> None:
-        with self._reading:
-            self._file = None
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where the values of a column start in the file, and their type."""
-
-    offset: int
-    dtype: np.dtype[Any]
-
-
-class _PlacedReader:
-    """Finds batches whose values lie in the file as they are: nothing is loaded."""
-
-    def __init__(
-        self, state: FileState, columns: Columns, places: list[list[_Place]]
-    ) -> None:
-        self._state, self._columns, self._places = state, columns, places
-        self._file: OpenFile | None = None
-
-    def load(self, number: int) -> _PlacedBatch:
-        file = self._file
-        if file is None:
-            self._file = file = OpenFile(self._state)
-        return _PlacedBatch(file, self._columns, self._places[number])
-
-    def close(self) -> None:
-        self._file = None
+def _load(state: FileState, columns: Columns, edges: Array, number: int) -> Any:
+    """Return the columns of a batch, which is read and unpacked as a whole."""
+    batch = _get_batch(_open(state, columns.names), state, number)
+    state.check()
+    return to_numbers(batch, state.path, columns, int(edges[number]))
 
 
 @dataclass(frozen=True)
 class _PlacedBatch:
-    file: OpenFile
-    columns: Columns
-    places: list[_Place]
+    """A batch whose values lie in the file as they are: nothing is loaded.
+
+    `places` are where the values of each column start, and their type.
+    """
+
+    file: DiskFile
+    dtype: np.dtype[Any]
+    places: list[tuple[int, np.dtype[Any]]]
 
     def slice(self, start: int, n_rows: int) -> Array:
         """Return rows from `start` on, one column behind the other in memory."""
-        dtype = self.columns.dtype
-        matrix = np.empty((n_rows, len(self.places)), dtype, order="F")
-        for j, place in enumerate(self.places):
-            alike = place.dtype == dtype
-            values = matrix[:, j] if alike else np.empty(n_rows, place.dtype)
-            self.file.fill(values, place.offset + start * place.dtype.itemsize)
-            if not alike:
+        matrix = np.empty((n_rows, len(self.places)), self.dtype, order="F")
+        for j, (offset, dtype) in enumerate(self.places):
+            values = matrix[:, j] if dtype == self.dtype else np.empty(n_rows, dtype)
+            self.file.fill(values, offset + start * dtype.itemsize)
+            if dtype != self.dtype:
                 matrix[:, j] = values
         self.file.state.check()
         return matrix
 
     def take(self, rows: Array) -> Array:
         """Return rows of ascending numbers."""
-        taken = np.empty((len(rows), len(self.places)), self.columns.dtype)
-        for start, stop in runs(rows, self.columns.row_bytes):
+        taken = np.empty((len(rows), len(self.places)), self.dtype)
+        for start, stop in runs(rows, taken.strides[0]):
             first = int(rows[start])
             block = self.slice(first, int(rows[stop - 1]) + 1 - first)
             taken[start:stop] = block[rows[start:stop] - first]
@@ -148,7 +250,7 @@ class _PlacedBatch:
 
 def _scan(
     state: FileState, columns: Columns
-) -> tuple[list[int], list[list[_Place]] | None]:
+) -> tuple[list[int], list[list[tuple[int, np.dtype[Any]]]] | None]:
     """Return the rows of each batch, and where their columns lie, if that is known.
 
     It is not where values are compressed or missing, or are bits.  The file is mapped
@@ -170,25 +272,24 @@ def _scan(
         for number in batches:
             batch = _get_batch(reader, state, number)
             places = [_find(batch.column(name), base, state) for name in columns.names]
-            known = [place for place in places if place is not None]
-            if len(known) < len(places):
+            if None in places:
                 return counts, None
-            found.append(known)
+            found.append([place for place in places if place is not None])
     state.check()
     return counts, found
 
 
-def _find(column: Any, base: int, state: FileState) -> _Place | None:
-    """Return where a column lies in a file that is mapped to `base`."""
+def _find(column: Any, base: int, state: FileState) -> tuple[int, np.dtype[Any]] | None:
+    """Return where a column lies in a file that is mapped to `base`, and its type."""
     values, dtype = column.buffers()[1], NUMBERS[column.type]
     if len(column) == 0:
-        return _Place(0, dtype)
+        return 0, dtype
     if values is None or column.null_count or pa.types.is_boolean(column.type):
         return None
     offset = values.address - base
     if not 0 <= offset <= state.size - values.size:
         return None  # it is a copy
-    return _Place(offset + column.offset * dtype.itemsize, dtype)
+    return offset + column.offset * dtype.itemsize, dtype
 
 
 def _open(

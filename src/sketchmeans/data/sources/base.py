@@ -1,9 +1,12 @@
-"""What a source of rows is."""
+"""What a source of rows is: all that it should do, and rows that lie in batches."""
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -21,6 +24,10 @@ Block = Any  # a 2-D ndarray or CSR matrix
 _GAP_BYTES = 16 * 2**10
 #: Most bytes that are read together.
 RUN_BYTES = 2**20
+#: Bytes of a batch, where the reader is free to choose, and of all that are cached.
+BATCH_BYTES = 8 * 2**20
+_CACHE_BYTES = 32 * 2**20
+_LEAST_CACHED, _MOST_CACHED = 3, 16
 
 
 class Source(ABC):
@@ -108,6 +115,11 @@ class Source(ABC):
         return f"<{n:,} rows of {d:,} features, {self.dtype}, in {self.path}>"
 
 
+def toarray(block: Block) -> Array:
+    """Return rows as an ordinary array."""
+    return np.asarray(block.toarray() if sparse.issparse(block) else block)
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """How a file is read: the parameters of `open_rows`."""
@@ -146,11 +158,220 @@ def runs(rows: Array, row_bytes: float) -> Iterator[tuple[int, int]]:
             start = end
 
 
+class PartedSource(Source):
+    """Rows that lie in parts, one below the other."""
+
+    #: First row of each part, and the number of rows.
+    _edges: Array
+
+    @abstractmethod
+    def _part_rows(self, number: int, rows: slice | Array, out: Array | None) -> Block:
+        """Return rows of a part, in `out` if it is given; they are counted from 0."""
+
+    def _find_part(self, row: int) -> int:
+        return int(np.searchsorted(self._edges, row, side="right")) - 1
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
+        if not self.is_sparse and out is None:
+            out = self._new_block(stop - start)
+        parts, row = [], start
+        while row < stop:
+            number = self._find_part(row)
+            edge, end = self._edges[number : number + 2].tolist()
+            end = min(end, stop)
+            place = None if out is None else out[row - start : end - start]
+            parts.append(self._part_rows(number, slice(row - edge, end - edge), place))
+            row = end
+        return stack(parts) if out is None else out
+
+    def take(self, indices: Array) -> Block:
+        order = np.argsort(indices, kind="stable")
+        rows, parts, done = indices[order], [], 0
+        taken = None if self.is_sparse else self._new_block(len(indices))
+        while done < len(rows):
+            number = self._find_part(int(rows[done]))
+            end = int(np.searchsorted(rows, self._edges[number + 1]))
+            wanted = rows[done:end] - self._edges[number]
+            block = self._part_rows(number, wanted, None)
+            if taken is None:
+                parts.append(block)
+            else:
+                taken[order[done:end]] = block
+            done = end
+        return stack(parts)[np.argsort(order)] if taken is None else taken
+
+
 def stack(parts: list[Block]) -> Block:
     """Return CSR matrices one below the other."""
     return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 
-def stack_in_order(parts: list[Block], places: Array) -> Block:
-    """Return the rows of CSR matrices, each at the place that is given for it."""
-    return stack(parts)[np.argsort(places)]
+Batch = Any  # an array, a CSR matrix or a batch of pyarrow's
+
+
+class Batches(ABC):
+    """Batches of consecutive rows; those that were used last are cached.
+
+    `edges` are the first row of each batch, and the number of rows; `batch_bytes` is
+    the size of the largest batch.
+    """
+
+    def __init__(self, edges: Any, batch_bytes: int) -> None:
+        self.edges = np.asarray(edges)
+        self._n_batches = len(self.edges) - 1
+        most = min(_MOST_CACHED, _CACHE_BYTES // max(batch_bytes, 1))
+        self._n_cached = min(max(_LEAST_CACHED, most), self._n_batches)
+        self.memory = self._n_cached * batch_bytes
+        self._cache: OrderedDict[int, Batch] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def _load(self, number: int) -> Batch:
+        """Return a batch that is not cached; called by several threads at once."""
+
+    def get(self, number: int) -> Batch:
+        """Return a batch."""
+        batch = self._cached(number)
+        if batch is None:
+            batch = self._load(number)
+            self._store(number, batch)
+        return batch
+
+    def read_ahead(self, row: int) -> None:  # noqa: B027 - most load what they need
+        """Prepare the batch after the one that ends next, as rows < `row` were read."""
+
+    def release(self) -> None:
+        """Forget all batches."""
+        with self._lock:
+            self._cache.clear()
+
+    def _cached(self, number: int) -> Batch | None:
+        with self._lock:
+            if number in self._cache:
+                self._cache.move_to_end(number)
+            return self._cache.get(number)
+
+    def _store(self, number: int, batch: Batch) -> None:
+        with self._lock:
+            self._cache[number] = batch
+            self._cache.move_to_end(number)
+            while len(self._cache) > self._n_cached:
+                self._cache.popitem(last=False)
+
+
+class LoadedBatches(Batches):
+    """Batches of which each can be loaded by itself.
+
+    `load` returns the batch of a number.  It should not refer to the source: that would
+    not be freed, and its batches neither, before Python looks for cycles.
+    """
+
+    def __init__(
+        self, edges: Any, batch_bytes: int, load: Callable[[int], Batch]
+    ) -> None:
+        super().__init__(edges, batch_bytes)
+        self._load_batch = load
+
+    def _load(self, number: int) -> Batch:
+        return self._load_batch(number)
+
+
+class StreamedBatches(Batches):
+    """Batches that can only be decoded one after the other.
+
+    Threads ask for rows in nearly ascending order, so what they ask for is cached or
+    comes next.  A row further back, as in the next pass, starts the stream anew.
+
+    `begin` returns an iterator over the batches from a given one on, and should not
+    refer to the source.  `starts` are the batches at which a stream can begin.
+    """
+
+    def __init__(
+        self,
+        edges: Any,
+        batch_bytes: int,
+        begin: Callable[[int], Iterator[Batch]],
+        path: str,
+        starts: Sequence[int] = (0,),
+    ) -> None:
+        super().__init__(edges, batch_bytes)
+        self._begin, self._path, self._starts = begin, path, starts
+        self._advancing = threading.Lock()  # held by the thread that decodes
+        self._stream: Iterator[Batch] | None = None
+        self._next = 0  # the batch that the stream yields next
+
+    def _load(self, number: int) -> Batch:
+        with self._advancing:
+            while (batch := self._cached(number)) is None:
+                self._advance(number)
+        return batch
+
+    def read_ahead(self, row: int) -> None:
+        if self._advancing.acquire(blocking=False):
+            try:
+                following = self._next
+                if self._stream is None or following >= self._n_batches:
+                    return
+                first, stop = self.edges[following : following + 2]
+                if 0 <= first - row < stop - first:
+                    self._advance(following)
+            finally:
+                self._advancing.release()
+
+    def _advance(self, number: int) -> None:
+        """Decode a batch on the way to that of this number."""
+        start = self._starts[bisect_right(self._starts, number) - 1]
+        stream, self._stream = self._stream, None  # not to go on after an error
+        if stream is None or not start <= self._next <= number:
+            stream, self._next = self._begin(start), start
+        first, stop = self.edges[self._next : self._next + 2].tolist()
+        batch = next(stream, None)
+        if batch is None:
+            raise ValueError(f"{self._path} ends after row {first - 1}.")
+        n_rows = batch.shape[0]
+        if n_rows != stop - first:
+            raise ValueError(
+                f"{self._path} is damaged at row {first}: it has {n_rows} rows in "
+                f"place of {stop - first}."
+            )
+        self._store(self._next, batch)
+        self._next += 1
+        if self._next < self._n_batches:
+            self._stream = stream
+
+    def release(self) -> None:
+        with self._advancing:
+            super().release()
+            self._stream = None
+
+
+class BatchedSource(PartedSource):
+    """Rows out of batches: arrays or CSR matrices, unless `_copy` says otherwise."""
+
+    batches: Batches
+
+    def _use(self, batches: Batches, more_memory: int = 0) -> None:
+        """Read from these batches; that takes some memory beside them."""
+        self.batches, self._edges = batches, batches.edges
+        self.memory = batches.memory + more_memory
+
+    def _copy(self, batch: Batch, rows: slice | Array, out: Array) -> None:
+        out[...] = batch[rows]
+
+    def _part_rows(self, number: int, rows: slice | Array, out: Array | None) -> Block:
+        batch = self.batches.get(number)
+        if self.is_sparse:
+            return batch[rows]
+        if out is None:
+            assert not isinstance(rows, slice)
+            out = self._new_block(len(rows))
+        self._copy(batch, rows, out)
+        return out
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
+        block = super().read(start, stop, out)
+        self.batches.read_ahead(stop)
+        return block
+
+    def release(self) -> None:
+        self.batches.release()

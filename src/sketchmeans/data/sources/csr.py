@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.sources.base import RUN_BYTES, Block, Source
-from sketchmeans.data.sources.batches import (
+from sketchmeans.data.sources.base import (
     BATCH_BYTES,
+    RUN_BYTES,
     BatchedSource,
-    Batches,
+    Block,
     LoadedBatches,
+    Source,
     StreamedBatches,
 )
 from sketchmeans.data.sources.npy import DiskArray, check_real
@@ -115,12 +117,6 @@ class _Edges:
     rows: list[int]
     entries: list[int]
 
-    def size(self, layout: _Layout) -> int:
-        """Return the bytes of the largest batch, or a bit more."""
-        entries, rows = np.diff(self.entries), np.diff(self.rows)
-        n_bytes = layout.entry_bytes * entries.max(initial=0) + 8 * rows.max(initial=0)
-        return int(n_bytes)
-
 
 def _split_rows(archive: Archive, layout: _Layout, batch_bytes: int) -> _Edges:
     """Return the edges of batches.
@@ -128,20 +124,26 @@ def _split_rows(archive: Archive, layout: _Layout, batch_bytes: int) -> _Edges:
     All row pointers are checked: they start at 0, never fall, and end at the last
     value.
     """
+
+    def wrong(what: str) -> ValueError:
+        return ValueError(
+            f"{layout.path} is not a CSR matrix: its row pointers {what}; they should "
+            f"start at 0, never fall, and end at {layout.nnz}, the number of values."
+        )
+
+    # A batch has as many rows as fit into its bytes, at least one, and not all of many
+    # that are empty.
+    most, tallest = batch_bytes // layout.entry_bytes, max(batch_bytes // 8, 1)
     rows, entries, row = [0], [0], 0
-    last = np.zeros(1, np.int64)
-    for number, piece in enumerate(archive.pieces("indptr")):
-        pointers = piece.astype(np.int64)
-        if number == 0 and pointers[0] != 0:
-            raise _wrong_pointers(layout, f"start at {pointers[0]}")
-        pointers = pointers if number == 0 else np.concatenate([last, pointers])
+    last = np.zeros(0, np.int64)
+    for piece in archive.pieces("indptr"):
+        if not len(last) and piece[0] != 0:
+            raise wrong(f"start at {piece[0]}")
+        pointers = np.concatenate([last, piece.astype(np.int64)])
         falls = np.flatnonzero(np.diff(pointers) < 0)
         if len(falls):
-            raise _wrong_pointers(layout, f"fall at row {row + int(falls[0])}")
+            raise wrong(f"fall at row {row + int(falls[0])}")
         end = row + len(pointers) - 1
-        # A batch has as many rows as fit into its bytes, at least one, and not all of
-        # many that are empty.
-        most, tallest = batch_bytes // layout.entry_bytes, max(batch_bytes // 8, 1)
         while True:
             limit = np.searchsorted(pointers, entries[-1] + most, side="right")
             fitting = row + int(limit) - 1
@@ -152,18 +154,11 @@ def _split_rows(archive: Archive, layout: _Layout, batch_bytes: int) -> _Edges:
             entries.append(int(pointers[stop - row]))
         row, last = end, pointers[-1:]
     if last[0] != layout.nnz:
-        raise _wrong_pointers(layout, f"end at {last[0]}")
+        raise wrong(f"end at {last[0]}")
     if rows[-1] < row:
         rows.append(row)
         entries.append(layout.nnz)
     return _Edges(rows, entries)
-
-
-def _wrong_pointers(layout: _Layout, what: str) -> ValueError:
-    return ValueError(
-        f"{layout.path} is not a CSR matrix: its row pointers {what}; they should "
-        f"start at 0, never fall, and end at {layout.nnz}, the number of values."
-    )
 
 
 class CsrSource(BatchedSource):
@@ -175,20 +170,18 @@ class CsrSource(BatchedSource):
         self.path, self.shape, self.dtype = layout.path, layout.shape, layout.dtype
         self.nnz = layout.nnz
         is_packed = any(archive.is_packed(name) for name in _VALUES)
-        n_bytes = BATCH_BYTES if is_packed else RUN_BYTES
-        edges = _split_rows(archive, layout, n_bytes)
-        size = edges.size(layout)
+        edges = _split_rows(archive, layout, BATCH_BYTES if is_packed else RUN_BYTES)
+        heights, counts = np.diff(edges.rows), np.diff(edges.entries)
+        size = layout.entry_bytes * counts.max(initial=0) + 8 * heights.max(initial=0)
+        self.thread_memory = int(size)
         self._parts: list[DiskArray] = []
         if is_packed:
-            self.batches: Batches = StreamedBatches(
-                edges.rows, size, lambda _: _unpack(archive, layout, edges), self.path
-            )
+            begin = partial(_unpack, archive, layout, edges)
+            self._use(StreamedBatches(edges.rows, int(size), begin, self.path))
         else:
-            self._parts = parts = [archive.disk_array(name) for name in _VALUES]
-            self.batches = LoadedBatches(
-                edges.rows, size, lambda number: _load(parts, layout, edges, number)
-            )
-        self.memory, self.thread_memory = self.batches.memory, size
+            self._parts = [archive.disk_array(name) for name in _VALUES]
+            load = partial(_load, self._parts, layout, edges)
+            self._use(LoadedBatches(edges.rows, int(size), load))
 
     def release(self) -> None:
         super().release()
@@ -207,7 +200,9 @@ def _load(parts: list[DiskArray], layout: _Layout, edges: _Edges, number: int) -
     return layout.block(*block)
 
 
-def _unpack(archive: Archive, layout: _Layout, edges: _Edges) -> Iterator[Block]:
+def _unpack(
+    archive: Archive, layout: _Layout, edges: _Edges, _: int
+) -> Iterator[Block]:
     """Yield the batches of a compressed matrix."""
     heights, counts = np.diff(edges.rows).tolist(), np.diff(edges.entries).tolist()
     steps = archive.pieces("indptr", [1, *heights])

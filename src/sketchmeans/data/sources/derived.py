@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.sources.base import Block, Source, stack, stack_in_order
+from sketchmeans.data.sources.base import Block, PartedSource, Source
 from sketchmeans.numerics.linalg import Array
 
 #: Files that stay open: threads read on both sides of an edge.
 _OPEN_PARTS = 3
+#: Most columns that an error lists.
+_MOST_LISTED = 20
 
 
-class ConcatenatedSource(Source):
+class ConcatenatedSource(PartedSource):
     """The rows of several files; only those that were read last stay open."""
 
     def __init__(self, path: str, parts: list[Source]) -> None:
@@ -35,42 +37,8 @@ class ConcatenatedSource(Source):
         self._open: list[int] = []
         self._lock = threading.Lock()
 
-    def read(self, start: int, stop: int, out: Array | None = None) -> Block:
-        if not self.is_sparse and out is None:
-            out = self._new_block(stop - start)
-        blocks = []
-        for number in self._numbers(start, stop):
-            edge = int(self._edges[number])
-            a, b = max(start, edge), min(stop, int(self._edges[number + 1]))
-            place = None if out is None else out[a - start : b - start]
-            blocks.append(self._part(number).read(a - edge, b - edge, place))
-        return stack(blocks) if self.is_sparse else out
-
-    def _numbers(self, start: int, stop: int) -> Iterator[int]:
-        number = int(np.searchsorted(self._edges, start, side="right")) - 1
-        while number < len(self._parts) and self._edges[number] < stop:
-            yield number
-            number += 1
-
-    def take(self, indices: Array) -> Block:
-        owners = np.searchsorted(self._edges, indices, side="right") - 1
-        order = np.argsort(owners, kind="stable")
-        numbers, starts = np.unique(owners[order], return_index=True)
-        taken = None if self.is_sparse else self._new_block(len(indices))
-        blocks = []
-        for number, places in zip(
-            numbers.tolist(), np.split(order, starts[1:]), strict=True
-        ):
-            block = self._part(number).take(indices[places] - self._edges[number])
-            if taken is None:
-                blocks.append(block)
-            else:
-                taken[places] = block
-        return stack_in_order(blocks, order) if taken is None else taken
-
-    def _part(self, number: int) -> Source:
-        """Return a part, and close those that were not needed for a while."""
-        with self._lock:
+    def _part_rows(self, number: int, rows: slice | Array, out: Array | None) -> Block:
+        with self._lock:  # close those that were not needed for a while
             if number in self._open:
                 self._open.remove(number)
             self._open.append(number)
@@ -78,13 +46,16 @@ class ConcatenatedSource(Source):
             del self._open[:-_OPEN_PARTS]
         for other in old:
             self._parts[other].release()
-        return self._parts[number]
+        part = self._parts[number]
+        if isinstance(rows, slice):
+            return part.read(rows.start, rows.stop, out)
+        return part.take(rows)
 
     def labels(self) -> Array:
         return np.concatenate([part.labels() for part in self._parts])
 
     def locate(self, row: int) -> tuple[str, int]:
-        number = next(self._numbers(row, row + 1))
+        number = self._find_part(row)
         return self._parts[number].locate(row - int(self._edges[number]))
 
     def release(self) -> None:
@@ -191,3 +162,47 @@ class ColumnsSource(Source):
         for j, array in enumerate(self._arrays):
             out[:, j] = array[rows]
         return out
+
+
+def check_columns(
+    parameter: str, columns: Any, label_column: str | int | None = None
+) -> list[Any]:
+    """Return the columns that a user named, in a list without the label column."""
+    is_list = not isinstance(columns, str) and all(
+        isinstance(name, str | int) and not isinstance(name, bool) for name in columns
+    )
+    if not is_list or len(set(columns)) < len(columns):
+        raise ValueError(
+            f"{parameter}={columns!r} should be a list of different names, or of "
+            "numbers where columns have no names."
+        )
+    if label_column is not None and label_column in columns:
+        raise ValueError(
+            f"label_column={label_column!r} should not be one of {parameter}={columns}."
+        )
+    return list(columns)
+
+
+def check_known(
+    path: str, wanted: Sequence[str | int], known: Sequence[str | int]
+) -> None:
+    """Raise if a table does not have the columns that a user named, each once."""
+    absent = [name for name in dict.fromkeys(wanted) if name not in known]
+    twice = [name for name in wanted if known.count(name) > 1]
+    if absent or twice:
+        many = "more than one column" if not absent else "no column"
+        what = f"{many}{'s' * (len(absent) > 1)} {show_names(absent or twice)}"
+        have = "its columns are" if isinstance(known[0], str) else "they are numbered"
+        raise ValueError(f"{path} has {what}; {have} {show_names(known)}.")
+
+
+def show_names(names: Sequence[str | int]) -> str:
+    """Return names for people: in quotes, and not too many."""
+    if len(names) > 1 and list(names) == list(range(len(names))):
+        return f"0 to {len(names) - 1}"
+    return shorten_list([repr(name) for name in names])
+
+
+def shorten_list(words: Sequence[str]) -> str:
+    """Return words with commas, and not too many."""
+    return ", ".join([*words[:_MOST_LISTED], *(["..."] * (len(words) > _MOST_LISTED))])

@@ -1,4 +1,4 @@
-"""Files on disk: those that a path stands for, and whether they are still the same."""
+"""Files on disk: those that a path stands for, changes of them, and their pieces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import glob
 import os
 import threading
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,11 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.numerics.linalg import Array
+
+#: Bytes of text in a piece: enough that a parser's start does not count.
+PIECE_BYTES = 2**20
+#: Most bytes of a record: 2 million columns, say, or a quote that is never closed.
+_RECORD_BYTES = 16 * 2**20
 
 
 def find_files(name: str, suffixes: Collection[str]) -> list[str]:
@@ -132,31 +137,29 @@ class FileState:
         return ValueError(f"{self.path} {what}: {cause}")
 
 
-class OpenFile:
-    """A file that several threads read at given places.
-
-    It is closed with the last reference, so a thread that is reading keeps it open.
-    """
+class DiskFile:
+    """A file that several threads read at given places, opened when it is needed."""
 
     def __init__(self, state: FileState) -> None:
         self.state = state
-        try:
-            self._number = os.open(state.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        except OSError:
-            state.check()
-            raise
-        weakref.finalize(self, os.close, self._number)
-        self._lock = threading.Lock()
+        self._handle: _Handle | None = None
+
+    def release(self) -> None:
+        """Close the file until it is needed again."""
+        self._handle = None
 
     def fill(self, out: Array, offset: int) -> None:
         """Fill a contiguous array with the bytes from a place on.
 
         The caller checks the state when all that it needs is read.
         """
+        handle = self._handle
+        if handle is None:
+            self._handle = handle = _Handle(self.state)
         flat: Any = out.reshape(-1, order="A").view(np.uint8)
         left = memoryview(flat)
         while left:
-            count = self._read(left, offset)
+            count = handle.read(left, offset)
             if count == 0:
                 self.state.check()
                 raise ValueError(
@@ -165,7 +168,20 @@ class OpenFile:
                 )
             left, offset = left[count:], offset + count
 
-    def _read(self, out: Any, offset: int) -> int:
+
+class _Handle:
+    """An open file, which is closed with the last reference: no reader loses it."""
+
+    def __init__(self, state: FileState) -> None:
+        try:
+            self._number = os.open(state.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except OSError:
+            state.check()
+            raise
+        weakref.finalize(self, os.close, self._number)
+        self._lock = threading.Lock()
+
+    def read(self, out: Any, offset: int) -> int:
         if hasattr(os, "preadv"):
             return os.preadv(self._number, [out], offset)
         with self._lock:  # pragma: no cover - Windows has no read at a place
@@ -173,3 +189,53 @@ class OpenFile:
             data = os.read(self._number, len(out))
             out[: len(data)] = data
             return len(data)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Whole records of a file, and the rows that they hold; the first by its number."""
+
+    state: FileState
+    offset: int
+    size: int
+    first: int
+    n_rows: int
+
+    def text(self) -> bytes:
+        """Return the records."""
+        data = np.empty(self.size, np.uint8)
+        DiskFile(self.state).fill(data, self.offset)
+        self.state.check()
+        return data.tobytes()
+
+
+def split_text(
+    state: FileState, last_end: Callable[[bytes], int], offset: int = 0
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the place and the text of pieces of whole records, from `offset` on.
+
+    `last_end` returns where the last whole record of a text ends; 0 if none does.
+    """
+    with open(state.path, "rb") as file:
+        file.seek(offset)
+        text = b""
+        while more := file.read(PIECE_BYTES):
+            text += more
+            end = last_end(text)
+            if end:
+                yield offset, text[:end]
+                text, offset = text[end:], offset + end
+            elif len(text) > _RECORD_BYTES:
+                raise ValueError(
+                    f"{state.path} cannot be read as text: what starts at byte "
+                    f"{offset:,} has no end within {_RECORD_BYTES:,} bytes. A line is "
+                    "too long, or a quote is not closed."
+                )
+    state.check()
+    if text:
+        yield offset, text
+
+
+def last_line_end(text: bytes) -> int:
+    """Return where the last whole line ends."""
+    return text.rfind(b"\n") + 1

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from sketchmeans.data.sources.base import RUN_BYTES, ReadOptions, Source, runs
-from sketchmeans.data.sources.files import FileState, OpenFile
+from sketchmeans.data.sources.files import DiskFile, FileState
 from sketchmeans.numerics.linalg import Array
 
 #: Most bytes of a header: a description of an array of numbers takes about a hundred.
@@ -67,39 +67,24 @@ def check_real(dtype: np.dtype[Any], path: str) -> None:
 class DiskArray:
     """An array in a file: where its values start, their type and shape.
 
-    Parameters
-    ----------
-    state : FileState
-        The file as it was opened.
-    offset : int
-        Place of the .npy header; that of an array inside an archive is not zero.
-    n_bytes : int, optional
-        Bytes from there on that are the array's; default is the rest of the file.
+    The header is at `offset`, and the array ends `n_bytes` later, or with the file.
     """
 
     def __init__(
         self, state: FileState, offset: int = 0, n_bytes: int | None = None
     ) -> None:
-        self.state, self._file = state, None
+        self.state, self._file = state, DiskFile(state)
         with open(state.path, "rb") as file:
             file.seek(offset)
             self.header = read_header(file, state.path)
         rest = max(state.size - offset, 0)
         self.header.check(state.path, rest if n_bytes is None else min(n_bytes, rest))
         self._offset = offset + self.header.length
-
-    _file: OpenFile | None
-
-    def release(self) -> None:
-        """Close the file until it is needed again."""
-        self._file = None
+        self.release = self._file.release
 
     def fill(self, out: Array, item: int) -> None:
         """Read the values from a given one on, in the order of the file."""
-        file = self._file
-        if file is None:
-            self._file = file = OpenFile(self.state)
-        file.fill(out, self._offset + item * self.header.dtype.itemsize)
+        self._file.fill(out, self._offset + item * self.header.dtype.itemsize)
 
     def items(self, start: int, stop: int) -> Array:
         """Return values start:stop, in the order of the file."""

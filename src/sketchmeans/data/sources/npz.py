@@ -7,26 +7,22 @@ against that of the file: some kilobytes can be unpacked to as many megabytes.
 from __future__ import annotations
 
 import struct
-import threading
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from sketchmeans.data.sources.base import (
+    BATCH_BYTES,
     RUN_BYTES,
+    BatchedSource,
     ReadOptions,
     Source,
-    check_not_empty,
-)
-from sketchmeans.data.sources.batches import (
-    BATCH_BYTES,
-    BatchedSource,
     StreamedBatches,
+    check_not_empty,
 )
 from sketchmeans.data.sources.files import FileState
 from sketchmeans.data.sources.npy import DiskArray, Header, NpySource, read_header
@@ -47,8 +43,7 @@ def open_npz(path: str, options: ReadOptions) -> Source:
     """Return the rows of an archive.
 
     What was saved uncompressed is read where it lies.  Compressed values are unpacked
-    from the first one on, in each pass; a compressed table in Fortran order, of which a
-    row is all over the archive, is unpacked into memory when it is first read.
+    from the first one on, in each pass.
     """
     from sketchmeans.data.sources.csr import CSR_PARTS, open_csr
 
@@ -69,9 +64,7 @@ def open_npz(path: str, options: ReadOptions) -> Source:
     header = archive.header(name)
     header.check_table(path)
     check_not_empty(path, header.shape)
-    return (PackedFortranSource if header.is_fortran else PackedSource)(
-        archive, name, header
-    )
+    return PackedSource(archive, name, header)
 
 
 class Archive:
@@ -189,63 +182,25 @@ class Archive:
             raise self.state.error(what, error) from None
 
 
-class PackedFortranSource(Source):
-    """A compressed table in Fortran order: in memory, as soon as rows are read."""
-
-    order = "F"
-
-    def __init__(self, archive: Archive, name: str, header: Header) -> None:
-        self.path, self.dtype = archive.path, header.dtype
-        self.shape = (header.shape[0], header.shape[1])
-        self.memory = header.n_items * header.dtype.itemsize
-        self._archive, self._name = archive, name
-        self._table: Array | None = None
-        self._loading = threading.Lock()
-
-    def _load(self) -> Array:
-        with self._loading:
-            if self._table is None:
-                values, done = np.empty(self.shape[0] * self.shape[1], self.dtype), 0
-                for piece in self._archive.pieces(self._name):
-                    values[done : done + len(piece)] = piece
-                    done += len(piece)
-                self._table = values.reshape(self.shape, order="F")
-            return self._table
-
-    def read(self, start: int, stop: int, out: Array | None = None) -> Array:
-        out = self._new_block(stop - start) if out is None else out
-        out[...] = self._load()[start:stop]
-        return out
-
-    def take(self, indices: Array) -> Array:
-        return np.asarray(self._load()[indices])
-
-    def release(self) -> None:
-        with self._loading:
-            self._table = None
-
-
 class PackedSource(BatchedSource):
-    """A compressed table in C order."""
+    """A compressed table.
+
+    One in Fortran order, of which a row is all over the archive, is a single batch.
+    """
 
     def __init__(self, archive: Archive, name: str, header: Header) -> None:
         self.path, self.dtype = archive.path, header.dtype
         self.shape = n, d = header.shape[0], header.shape[1]
+        order: Literal["C", "F"] = "F" if header.is_fortran else "C"
+        self.order = order
         row_bytes = d * header.dtype.itemsize
-        height = min(max(BATCH_BYTES // row_bytes, 1), n)
+        height = n if order == "F" else min(max(BATCH_BYTES // row_bytes, 1), n)
         edges = [*range(0, n, height), n]
-        counts = [d * (stop - start) for start, stop in pairwise(edges)]
-        self.batches = StreamedBatches(
-            edges,
-            height * row_bytes,
-            lambda _: _unpack(archive, name, counts, d),
-            self.path,
-        )
-        self.memory = self.batches.memory
+        heights = np.diff(edges).tolist()
 
+        def unpack(_: int) -> Iterator[Array]:
+            pieces = archive.pieces(name, [d * height for height in heights])
+            for height, values in zip(heights, pieces, strict=True):
+                yield values.reshape(height, d, order=order)
 
-def _unpack(
-    archive: Archive, name: str, counts: list[int], width: int
-) -> Iterator[Array]:
-    for values in archive.pieces(name, counts):
-        yield values.reshape(-1, width)
+        self._use(StreamedBatches(edges, height * row_bytes, unpack, self.path))

@@ -8,16 +8,20 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sketchmeans.data.sources.base import ReadOptions, Source
-from sketchmeans.data.sources.batches import BATCH_BYTES, StreamedBatches
-from sketchmeans.data.sources.files import FileState
-from sketchmeans.data.sources.tables import (
+from sketchmeans.data.sources.arrow import (
     ARROW_MEMORY,
     Columns,
     TableSource,
     choose_columns,
     to_numbers,
 )
+from sketchmeans.data.sources.base import (
+    BATCH_BYTES,
+    ReadOptions,
+    Source,
+    StreamedBatches,
+)
+from sketchmeans.data.sources.files import FileState
 
 #: Bytes of a column chunk that are read together with the header of a page: few, as
 #: they are copied once more than the rest of the page.
@@ -62,12 +66,12 @@ class ParquetSource(TableSource):
             row = edges[number]
             return _decode(state, metadata, columns, groups, row, height)
 
-        size = height * columns.row_bytes
-        self.batches = StreamedBatches(edges, size, begin, state.path, starts)
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         with open(state.path, "rb") as file:
             needs = [_decoding_bytes(state, file, group, columns) for group in groups]
-        self.memory = self.batches.memory + max(needs, default=0) + ARROW_MEMORY
+        size = height * columns.row_bytes
+        batches = StreamedBatches(edges, size, begin, state.path, starts)
+        self._use(batches, max(needs, default=0) + ARROW_MEMORY)
 
     def _read_column(self, name: str) -> Any:
         return _open(self.state).read(columns=[name]).column(0)

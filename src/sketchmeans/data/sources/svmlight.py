@@ -11,10 +11,20 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from sketchmeans.data.sources.base import Block, ReadOptions, Source
-from sketchmeans.data.sources.batches import BatchedSource, LoadedBatches
-from sketchmeans.data.sources.files import FileState
-from sketchmeans.data.sources.text import PIECE_BYTES, Piece, last_line_end, split_text
+from sketchmeans.data.sources.base import (
+    BatchedSource,
+    Block,
+    LoadedBatches,
+    ReadOptions,
+    Source,
+)
+from sketchmeans.data.sources.files import (
+    PIECE_BYTES,
+    FileState,
+    Piece,
+    last_line_end,
+    split_text,
+)
 from sketchmeans.numerics.linalg import Array
 
 #: Bytes in memory for a byte of text, at most: "1:2 " is four bytes, an entry twelve.
@@ -73,8 +83,7 @@ class SvmlightSource(BatchedSource):
             parts = (X.data, X.indices - base, X.indptr)
             return sparse.csr_array(parts, shape=(X.shape[0], n_features))
 
-        self.batches = LoadedBatches(self._edges, self._largest, load)
-        self.memory = self.batches.memory
+        self._use(LoadedBatches(self._edges, self._largest, load))
 
     def like_fit(self, zero_based: bool | None, n_features: int) -> Source:
         if zero_based is None or self._is_said:
@@ -96,7 +105,7 @@ class SvmlightSource(BatchedSource):
         )
 
     def locate(self, row: int) -> tuple[str, int]:
-        number = int(np.searchsorted(self._edges, row, side="right")) - 1
+        number = self._find_part(row)
         piece = self._pieces[number]
         return piece.state.path, piece.first + row - int(self._edges[number])
 

@@ -1,4 +1,4 @@
-"""From what was typed to tables, estimators and models."""
+"""What commands read and write: tables, models, labels, standard input."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from glob import glob
+from os.path import realpath
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import typer
@@ -28,6 +31,10 @@ _CLASSES = {
 
 STREAM, STREAM_NAME = "-", "standard input"
 _YES_NO = {"yes": True, "no": False, None: None}
+#: The endings of the files that are written.
+LABELS, REPORT = (".csv", ".npy", ".parquet"), (".html",)
+#: Lines of text that are joined at a time.
+_LINES = 100_000
 
 
 @contextmanager
@@ -64,26 +71,18 @@ def make_clusterer(options: TableOptions, estimator: Any, table: Table) -> Any:
     )
 
 
-def parse_number(text: str | None) -> float | int | str | None:
-    """Return a number, if one was typed, or else the word.
+def parse_number(typed: Any) -> Any:
+    """Return a number, if text is one, or else what was typed.
 
     Examples
     --------
     >>> parse_number("400"), parse_number("0.5"), parse_number("auto")
     (400, 0.5, 'auto')
     """
-    for kind in (int, float):
+    for kind in (int, float) if isinstance(typed, str) else ():
         with suppress(ValueError):
-            return None if text is None else kind(text)
-    return text
-
-
-def parse_count(option: str, text: str | None) -> int | str | None:
-    """Return a whole number, or the word auto."""
-    value = parse_number(text)
-    if isinstance(value, float) or (isinstance(value, str) and value != "auto"):
-        raise typer.BadParameter(f"{option} {text} should be a whole number, or auto.")
-    return value
+            return kind(typed)
+    return typed
 
 
 def parse_columns(
@@ -125,7 +124,7 @@ def make_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> Any
     """
     import sketchmeans
 
-    typed = {key: value for key, value in params.items() if value is not None}
+    typed = {key: parse_number(v) for key, v in params.items() if v is not None}
     cls = getattr(sketchmeans, _CLASSES[name])
     unknown = sorted(set(typed) - set(cls._get_param_names()))
     if unknown:
@@ -136,18 +135,20 @@ def make_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> Any
     return cls(n_clusters, **typed)
 
 
-def open_model_rows(model: Any, table: Table) -> Any:
+def open_model_rows(screen: Screen, model: Any, table: Table) -> Any:
     """Return the rows of a table as the estimator in a model sees them."""
     from sketchmeans import TableClusterer
-
-    if isinstance(model, TableClusterer):
-        return model.prepare(table)
     from sketchmeans.data.preparation import match_columns
 
     names = getattr(model, "feature_names_in_", None)
-    if names is None or table.types is None:
-        return table.open(None)
-    return table.open(match_columns(table, list(names)))
+    if isinstance(model, TableClusterer):
+        rows: Any = model.prepare(table)
+    elif names is None or table.types is None:
+        rows = table.open(None)
+    else:
+        rows = table.open(match_columns(table, list(names)))
+    rows.path = screen.names.get(table.path, rows.path)
+    return rows
 
 
 def read_classes(model: Any, table: Table) -> Any:
@@ -157,6 +158,97 @@ def read_classes(model: Any, table: Table) -> Any:
     if table.types is not None and model.label_column not in table.types:
         return None
     return model.label_values(table)
+
+
+# --- files that are written -----------------------------------------------------------
+
+
+def check_outputs(
+    files: Mapping[str, str | None],
+    inputs: Iterable[str],
+    suffixes: Mapping[str, tuple[str, ...]],
+) -> None:
+    """Raise if a file cannot be written, or would replace one that is needed.
+
+    `files` has the path of each option, `suffixes` the endings that an option allows.
+    """
+    # Not `Path.resolve`, which fails if links form a loop.
+    names = {realpath(file): "a file that is read" for file in _expand(inputs)}
+    for option, path in files.items():
+        allowed = suffixes.get(option, ())
+        if path is None or (path == STREAM and ".csv" in allowed):
+            continue
+        _check_output(option, path, allowed)
+        place = realpath(path)
+        if place in names:
+            raise typer.BadParameter(f"{option} {path} is also {names[place]}.")
+        names[place] = f"the file of {option}"
+
+
+def _check_output(option: str, path: str, suffixes: tuple[str, ...]) -> None:
+    from sketchmeans.numerics.atomic_file import check_can_write
+
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise typer.BadParameter(f"{option} {path}: there is no folder {folder}.")
+    if suffixes and Path(path).suffix.lower() not in suffixes:
+        *others, last = suffixes
+        known = f"{', '.join(others)} or {last}" if others else last
+        raise typer.BadParameter(f"{option} {path} should end in {known}.")
+    try:
+        check_can_write(path)
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        reason = getattr(error, "strerror", None) or error
+        raise typer.BadParameter(f"{option} {path}: {reason}.") from error
+    if suffixes == REPORT:
+        import sketchmeans.report  # noqa: F401 - its error says what to install
+    if path.lower().endswith(".parquet"):
+        try:
+            import pyarrow  # noqa: F401 - before the long work
+        except ImportError:
+            raise typer.BadParameter(
+                f"{option} {path} needs pyarrow: pip install sketchmeans[files]"
+            ) from None
+
+
+def _expand(paths: Iterable[str]) -> Iterator[str]:
+    """Yield files, also those of patterns and folders."""
+    for path in paths:
+        if path != STREAM:
+            pattern = str(Path(path) / "*") if Path(path).is_dir() else path
+            yield from glob(pattern) or [path]
+
+
+def write_labels(labels: Any, path: str) -> None:
+    """Write labels to a file, or to standard output as CSV."""
+    import numpy as np
+
+    from sketchmeans.numerics.atomic_file import open_atomic
+
+    if path == STREAM:
+        for text in _csv_lines(labels):
+            sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    suffix = Path(path).suffix.lower()
+    with open_atomic(path) as file:
+        if suffix == ".npy":
+            np.save(file, labels)
+        elif suffix == ".csv":
+            file.writelines(text.encode() for text in _csv_lines(labels))
+        else:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            columns = {"row": np.arange(len(labels)), "label": np.asarray(labels)}
+            pq.write_table(pa.table(columns), file)
+
+
+def _csv_lines(labels: Any) -> Iterator[str]:
+    yield "row,label\n"
+    for start in range(0, len(labels), _LINES):
+        part = labels[start : start + _LINES].tolist()
+        yield "".join(f"{row},{label}\n" for row, label in enumerate(part, start))
 
 
 # --- standard input -------------------------------------------------------------------

@@ -1,0 +1,311 @@
+"""``sketchmeans info``, ``certify`` and ``report``: what is known of a saved model."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sketchmeans.cli.files import (
+    REPORT,
+    STREAM,
+    STREAM_NAME,
+    check_outputs,
+    open_model_rows,
+    open_table,
+    read_classes,
+)
+from sketchmeans.cli.options import FileOptions, PrintOptions
+from sketchmeans.cli.progress import Display
+from sketchmeans.cli.screen import Screen, format_duration
+
+if TYPE_CHECKING:
+    from sketchmeans.data.preparation import Table
+
+#: Most clusters and most columns that are listed.
+_MAX_CLUSTERS, _MAX_COLUMNS = 30, 40
+#: Characters of the bar that stands for the cost.
+_WIDTH = 40
+#: What users call the parameters.
+_TITLES = {
+    "n_features": "number of columns",
+    "n_clusters": "clusters",
+    "n_iter": "iterations",
+    "n_landmarks": "landmarks",
+    "label_column": "known classes",
+}
+#: Stages of a report that read all rows.
+_READING_STAGES = ("clusters", "certificate")
+
+
+# --- info -----------------------------------------------------------------------------
+
+
+def info(
+    file: str, *, file_options: FileOptions, as_json: bool = False, debug: bool = False
+) -> None:
+    """Describe a model file or a table."""
+    screen = Screen(PrintOptions(as_json=as_json, debug=debug))
+    from sketchmeans.data.sources import FORMATS
+
+    is_table = file == STREAM or Path(file).suffix.lower() in FORMATS
+    if is_table or os.path.isdir(file) or not os.path.lexists(file):
+        with open_table(file, file_options, screen) as table:
+            _print_table(screen, table, STREAM_NAME if file == STREAM else file)
+    else:
+        _print_model(screen, file)
+
+
+def _print_table(screen: Screen, table: Table, name: str) -> None:
+    from sketchmeans.diagnostics import column_summary
+
+    with screen.show_status("Reading rows"):
+        found = column_summary(table)
+    screen.print(
+        f"{name}: {found.n_rows:,} rows of {len(found.names):,} columns", style="bold"
+    )
+    columns = list(found.columns())
+    rows = [
+        (str(name), "number", f"{missing:,}", f"{mean:.4g}", f"{deviation:.4g}")
+        if kind is None
+        else (str(name), kind, "", "", "")
+        for name, kind, missing, mean, deviation in columns
+    ]
+    titles = ("column", "type", "missing", "mean", "deviation")
+    screen.print_table(titles, rows[:_MAX_COLUMNS], left=2)
+    if len(rows) > _MAX_COLUMNS:
+        screen.print(f"... and {len(rows) - _MAX_COLUMNS:,} more columns")
+    others = [str(name) for name, kind, *_ in columns if kind is not None]
+    if others:
+        screen.print(f"\nNot numbers; leave out with --exclude: {', '.join(others)}")
+    if found.missing.any():
+        screen.print(
+            "Missing values: drop such rows with --missing drop, or fill in the mean "
+            "with --missing mean."
+        )
+    screen.print_json({"kind": "table", **found.to_dict()})
+
+
+def _print_model(screen: Screen, file: str) -> None:
+    from sketchmeans import load
+    from sketchmeans.numerics.memory import format_bytes
+
+    model, size = load(file), os.path.getsize(file)
+    found = _describe_model(model)
+    screen.print(f"{file}: {found['model']}, {format_bytes(size)}", style="bold")
+    lines = {
+        _TITLES.get(name, name): value if isinstance(value, str) else f"{value:,.6g}"
+        for name, value in found.items()
+        if name not in ("model", "columns") and value is not None
+    }
+    if "columns" in found:
+        names = [str(name) for name in found["columns"]]
+        more = ", ..." * (len(names) > _MAX_COLUMNS)
+        lines["columns"] = ", ".join(names[:_MAX_COLUMNS]) + more
+    screen.print_pairs(lines)
+    inner = getattr(model, "estimator_", model)
+    if hasattr(inner, "cluster_sizes_"):
+        screen.print()
+        print_sizes(screen, inner.cluster_sizes_, model.exemplar_indices_)
+        found["cluster_sizes"] = inner.cluster_sizes_
+    screen.print_json({"kind": "model", "bytes": size, **found})
+
+
+def _describe_model(model: Any) -> dict[str, Any]:
+    """Return what users want to know of a model, by name."""
+    found: dict[str, Any] = {"model": type(model).__name__}
+    inner = getattr(model, "estimator_", model)
+    if inner is not model:
+        found["model"] = f"{type(inner).__name__} for tables"
+        found["columns"] = model.columns_
+        found |= {"scale": model.scale, "missing": model.missing}
+        if model.label_column is not None:
+            found["label_column"] = str(model.label_column)
+    elif hasattr(model, "feature_names_in_"):
+        found["columns"] = list(model.feature_names_in_)
+    found["n_features"] = inner.n_features_in_
+    for name in ("n_clusters", "cost_", "n_iter_"):
+        if hasattr(inner, name):
+            found[name.rstrip("_")] = getattr(inner, name)
+    return found | describe_kernel(inner)
+
+
+def describe_kernel(model: Any) -> dict[str, Any]:
+    """Return the kernel and the number of landmarks, if a model has any, by name."""
+    found: dict[str, Any] = {}
+    if hasattr(model, "kernel_"):
+        kernel = model.kernel
+        name = kernel if isinstance(kernel, str) else type(kernel).__name__
+        found = {"kernel": name, "gamma": model.gamma_}
+    if hasattr(model, "landmarks_"):
+        found["n_landmarks"] = model.landmarks_.shape[0]
+    return found
+
+
+def print_sizes(screen: Screen, sizes: Any, exemplars: Any) -> None:
+    """Print the size of every cluster, with bars of up to 20 characters."""
+    total, largest = float(sizes.sum()), float(sizes.max())
+    rows = [
+        (
+            str(j),
+            "█" * max(round(20 * sizes[j] / largest), int(sizes[j] > 0)),
+            f"{sizes[j]:,.0f}",
+            f"{sizes[j] / total:.1%}",
+            f"{exemplars[j]:,}" if sizes[j] else "",
+        )
+        for j in (-sizes).argsort(kind="stable")[:_MAX_CLUSTERS].tolist()
+    ]
+    screen.print_table(("cluster", "", "rows", "share", "typical row"), rows, left=2)
+    if len(sizes) > _MAX_CLUSTERS:
+        screen.print(f"... and {len(sizes) - _MAX_CLUSTERS:,} smaller clusters")
+
+
+# --- certify --------------------------------------------------------------------------
+
+
+def certify(
+    model: str,
+    data: str,
+    *,
+    seconds: float = 60.0,
+    ratio: float | None = None,
+    confidence: float = 0.95,
+    random_state: int = 0,
+    file_options: FileOptions,
+    print_options: PrintOptions,
+) -> None:
+    """Prove how far a saved model is from the best possible clustering."""
+    screen = Screen(print_options)
+    from sketchmeans import load
+    from sketchmeans.diagnostics import certificate
+
+    fitted = load(model)
+    with open_table(data, file_options, screen) as table, Display(screen) as display:
+        display.next("Rows")
+        rows = open_model_rows(screen, fitted, display.watch(table))
+        display.next("Proof: subsets")
+        done = 0
+
+        def on_progress(n_done: int, n_subsets: int, bound: float) -> None:
+            nonlocal done
+            display.expect_rows(n_subsets)
+            display.add_rows(n_done - done)
+            done = n_done
+
+        found = certificate(
+            getattr(fitted, "estimator_", fitted),
+            rows,
+            max_seconds=seconds,
+            ratio=ratio,
+            confidence=confidence,
+            random_state=random_state,
+            on_progress=on_progress,
+        )
+        display.finish()
+    _print_certificate(screen, found)
+    screen.print_json({**found.to_dict(), "interval": found.interval})
+
+
+def _print_certificate(screen: Screen, found: Any) -> None:
+    """Print what is proved, a bar, and how it was found."""
+    screen.print(f"{found.sentence[0].upper()}{found.sentence[1:]}.", style="bold")
+    screen.print(f"{draw_interval(found.lower_bound, found.cost)}  {found.interval}")
+    lines = {"method": found.method, "time": format_duration(found.seconds)}
+    if found.n_subsets is not None:
+        lines["subsets"] = (
+            f"{found.n_solved:,} of {found.n_subsets:,} solved, of about "
+            f"{found.subset_size:,} rows each"
+        )
+    if found.confidence == 1.0:
+        lines["chance"] = "none: the bound is certain"
+    elif found.certain_bound is not None:
+        lines["chance"] = (
+            f"the bound holds at a confidence of {found.confidence:.4g}; "
+            f"{found.certain_bound:.4g} is certain"
+        )
+    screen.print_pairs(lines)
+
+
+def draw_interval(lower_bound: float, cost: float) -> str:
+    """Return a bar from zero to the cost, light where the optimum may be.
+
+    Examples
+    --------
+    >>> draw_interval(0.75, 1.0)
+    '██████████████████████████████░░░░░░░░░░'
+    """
+    share = lower_bound / cost if cost > 0.0 else 1.0
+    full = min(int(_WIDTH * share), _WIDTH)
+    return "█" * full + "░" * (_WIDTH - full)
+
+
+# --- report ---------------------------------------------------------------------------
+
+
+def report(
+    model: str,
+    data: str,
+    *,
+    out: str = "report.html",
+    image_shape: str | None = None,
+    title: str | None = None,
+    file_options: FileOptions,
+    print_options: PrintOptions,
+) -> None:
+    """Explain a saved model on a table in pictures, as one HTML file."""
+    screen = Screen(print_options)
+    check_outputs({"--out": out}, [model, data], {"--out": REPORT})
+    options = {"image_shape": _parse_shape(image_shape), "title": title}
+    from sketchmeans import load
+
+    fitted = load(model)
+    with open_table(data, file_options, screen) as table:
+        classes = read_classes(fitted, table)
+        written = write_model_report(screen, fitted, table, out, classes, **options)
+    if written.certificate is not None:
+        _print_certificate(screen, written.certificate)
+    screen.print(f"Wrote {out}.")
+    screen.print_json({"files": [out]})
+
+
+def write_model_report(
+    screen: Screen, model: Any, table: Table, out: str, classes: Any, **options: Any
+) -> Any:
+    """Write the report of a model on a table, and return what is in it."""
+    from sketchmeans.report import write_report
+
+    with Display(screen) as display:
+        display.next("Report: rows")
+        rows = open_model_rows(screen, model, display.watch(table))
+
+        def on_stage(name: str) -> None:
+            n_rows = len(rows) if name in _READING_STAGES else None
+            display.next(f"Report: {name}", n_rows)
+
+        written = write_report(
+            getattr(model, "estimator_", model),
+            rows,
+            out,
+            y=classes,
+            command=shlex.join(["sketchmeans", *sys.argv[1:]]),
+            on_stage=on_stage,
+            **options,
+        )
+        display.finish()
+    return written
+
+
+def _parse_shape(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)\s*[x×,]\s*(\d+)", text)
+    if found is None:
+        raise typer.BadParameter(
+            f"--image-shape {text} should be height and width, such as 28x28."
+        )
+    return int(found[1]), int(found[2])
