@@ -31,6 +31,7 @@ from sketchmeans import (
     SignProjection,
     SketchedKMeans,
 )
+from sketchmeans.engine.restarts import Search
 from sketchmeans.reduction import REDUCERS
 from tests import oracles
 
@@ -339,7 +340,7 @@ def test_restarts_are_compared_in_the_original_space(refine):
 @pytest.mark.parametrize("seed", range(4))
 def test_passes_are_those_of_the_finalist_that_won(seed, monkeypatch):
     found, won = [], []
-    search, polished = SketchedKMeans._search, SketchedKMeans._refine
+    search, polished = Search.find, SketchedKMeans._refine
 
     def searched(self, *arguments):
         engine, results = search(self, *arguments)
@@ -353,7 +354,7 @@ def test_passes_are_those_of_the_finalist_that_won(seed, monkeypatch):
         won.append(best)
         return result, best
 
-    monkeypatch.setattr(SketchedKMeans, "_search", searched)
+    monkeypatch.setattr(Search, "find", searched)
     monkeypatch.setattr(SketchedKMeans, "_refine", winner)
     model = SketchedKMeans(7, reducer=SignProjection(2), random_state=seed)
     model.fit(overlapping(spread=0.7))
@@ -363,16 +364,16 @@ def test_passes_are_those_of_the_finalist_that_won(seed, monkeypatch):
 
 def test_the_polished_partition_is_that_of_the_best_finalist(monkeypatch):
     X = overlapping(spread=0.7)
-    search, winners = SketchedKMeans._search, set()
+    search, winners = Search.find, set()
     for seed in range(6):
         found = []
 
         def searched(self, *arguments, found=found):
             engine, results = search(self, *arguments)
-            found.extend(results)
+            found.extend(results[:3])
             return engine, results
 
-        monkeypatch.setattr(SketchedKMeans, "_search", searched)
+        monkeypatch.setattr(Search, "find", searched)
         model = SketchedKMeans(
             7, reducer=SignProjection(2), tol=0.0, random_state=seed
         ).fit(X)
@@ -1036,7 +1037,7 @@ def test_random_state(X):
 
 
 def test_verbose_names_the_stages(X, caplog):
-    SketchedKMeans(K, verbose=1, n_init=1, random_state=0).fit(X)
+    SketchedKMeans(K, reducer="svd", verbose=1, n_init=1, random_state=0).fit(X)
     lines = caplog.messages
     assert all(line.startswith("[SketchedKMeans] ") for line in lines)
     said = [line.split("] ")[1].split(":")[0] for line in lines]

@@ -61,32 +61,44 @@ def search_clusters(
     )
     schedule = plan_schedule(model, rows, space, start, saved)
     search = Search(schedule, kernel.distances_among, progress)
-    labels = None
     if isinstance(start, Start):
         engine = new_engine(rows, space, schedule.budget)
-        centers = _given_centers(engine, start, kernel, k)
+        results = search.finish(engine, _given_centers(engine, start, kernel, k))
     elif schedule.progressive and pays_to_project(rows, space, k):
-        found = search.search_directions(rows, space, start, k, rng)
-        engine, centers, labels = found
+        engine, centers, labels = search.search_directions(rows, space, start, k, rng)
+        results = search.finish(engine, centers, labels)
+    elif is_remote:
+        engine, results = _find_elsewhere(search, rows, space, start, k, rng)
     else:
-        engine, centers = search.race_restarts(rows, space, start, k, rng)
-    results = search.finish(engine, centers, labels)
-    if len(results) > 1 and schedule.swaps:
-        # There are no subsamples, as rows are few: those of a cluster are fetched.
-        local = engine
-        if is_remote:
-            here = rows.subset(np.arange(len(rows)), rows.weights)
-            local = local_engine(here, space)
-        best, *_ = search.improve_by_swaps(local, results, rng, "all ")
-        if is_remote and best is not results[0]:
-            best, *_ = search.finish(engine, best.centers)
-        results = [best]
+        engine, results = search.find(rows, space, start, k, rng)
     result, is_sound = results[0], True
     if kernel.positive_definite and not given:
         result = search.rescue_far_rows(engine, result, rng)
         if not is_remote:
             result, is_sound = audit_result(engine, result)
     return Found(space, engine, result, is_sound)
+
+
+def _find_elsewhere(
+    search: Search,
+    rows: Rows,
+    space: SpanSpace,
+    seeding: Seeding,
+    k: int,
+    rng: np.random.Generator,
+) -> tuple[BlockEngine, list[LloydResult]]:
+    """Return what `Search.find` does, for rows in other processes."""
+    engine, centers = search.race_restarts(rows, space, seeding, k, rng)
+    results = search.finish(engine, centers)
+    if len(results) > 1 and search.schedule.swaps:
+        # There are no subsamples, as rows are few: they are fetched.
+        here = rows.subset(np.arange(len(rows)), rows.weights)
+        local = local_engine(here, space)
+        best, *_ = search.improve_by_swaps(local, results, rng, "all ")
+        if best is not results[0]:
+            best, *_ = search.finish(engine, best.centers)
+        results = [best]
+    return engine, results
 
 
 def plan_schedule(

@@ -35,6 +35,9 @@ from sketchmeans.reduction import ApproximateSVD, ShiftedRows, as_reducer, fit_r
 #: Restarts that go on in the original space, and passes until one is left.
 _FINALISTS, _PLAYOFF_PASSES = 3, 3
 
+#: Products of numbers in a pass for which a sketch is not worth its loss.
+_SMALL_WORK = 2e8
+
 #: Clusters of all restarts that go on there.
 _CLUSTERS_REFINED = 150
 
@@ -173,7 +176,7 @@ class SketchedKMeans(Clusterer):
             rows = self._training_rows(X, sample_weight, workers)
             rows.widen_for(rows.moments().variance)
             space = InputSpace.of(rows, self.n_clusters)
-            reducer = self._make_reducer(rows.n_features, sketch_rng)
+            reducer = self._make_reducer(rows, sketch_rng)
             progress = Progress(self, self.verbose)
             search = partial(
                 Search, distances=squared_distances_among, progress=progress
@@ -181,9 +184,8 @@ class SketchedKMeans(Clusterer):
             passes = 0
             if reducer is None:
                 searched = search(self._schedule(rows, 0, seeding, n_final=1))
-                engine, (result, *_) = self._search(
-                    searched, rows, space, seeding, cluster_rng
-                )
+                find = partial(searched.find, rows, space, seeding)
+                engine, (result, *_) = find(self.n_clusters, cluster_rng)
             else:
                 with progress.step("sketch"):
                     sketch = self._sketch(reducer, rows, space.shift)
@@ -192,7 +194,8 @@ class SketchedKMeans(Clusterer):
                     sketch = sketch.load()
                 searched = search(schedule)
                 inner = InputSpace.of(sketch, self.n_clusters)
-                _, found = self._search(searched, sketch, inner, seeding, cluster_rng)
+                find = partial(searched.find, sketch, inner, seeding)
+                found = find(self.n_clusters, cluster_rng)[1][: schedule.n_final]
                 engine = local_engine(rows, space)
                 with progress.step("original space"):
                     # What is best on the sketch need not be best in the original space.
@@ -218,12 +221,13 @@ class SketchedKMeans(Clusterer):
         self.n_iter_ = passes + result.n_iter
         return self
 
-    def _make_reducer(self, n_features: int, rng: np.random.Generator) -> Any:
-        """Return the reducer that is to be fitted."""
+    def _make_reducer(self, rows: Rows, rng: np.random.Generator) -> Any:
+        """Return the reducer that is to be fitted, or None."""
         reducer = self.reducer
         if is_auto(reducer):
             width = min(self.n_clusters, DIRECTIONS)
-            if 2 * width > n_features:
+            work = len(rows) * rows.n_features * self.n_clusters
+            if 2 * width > rows.n_features or work < _SMALL_WORK:
                 return None
             reducer = ApproximateSVD(width, fit_rows=DIRECTION_ROWS)
         if reducer is None:
@@ -235,25 +239,6 @@ class SketchedKMeans(Clusterer):
         near = ShiftedRows(rows, shift) if shift.any() else rows
         names = getattr(self, "feature_names_in_", None)
         return fit_reducer(reducer, near, names)
-
-    def _search(
-        self,
-        search: Search,
-        rows: Rows,
-        space: InputSpace,
-        seeding: Seeding,
-        rng: np.random.Generator,
-    ) -> tuple[BlockEngine, list[LloydResult]]:
-        """Return the best few restarts after passes over all rows, or a sketch."""
-        k = self.n_clusters
-        engine, centers = search.race_restarts(rows, space, seeding, k, rng)
-        is_small = len(centers) > _FINALISTS  # no subsamples
-        if is_small:
-            centers = search.drop_worse_half(engine, centers)
-        found = search.finish(engine, centers)
-        if is_small and search.schedule.swaps:
-            found = search.improve_by_swaps(engine, found, rng, "all ")
-        return engine, found[: search.schedule.n_final]
 
     def _refine(
         self, engine: BlockEngine, left: list[LloydResult], search: Search

@@ -147,7 +147,10 @@ class KMeansParallel(BaseEstimator):
         for i in range(2 * self.n_rounds):
             if i >= self.n_rounds and len(drawn) >= k:
                 break
-            new = np.setdiff1d(_draw(weights * closest, rng, size), drawn)
+            chances = weights * closest
+            if not chances.any():
+                break
+            new = np.setdiff1d(_draw(chances, rng, size), drawn)
             distances = distances_to(new)
             place = distances.argmin(axis=1)
             nearest = distances[np.arange(len(weights)), place]
@@ -160,16 +163,14 @@ class KMeansParallel(BaseEstimator):
             wide[:, len(among) :] = distances[drawn]
             wide[len(among) :] = wide[:, len(among) :].T
             among = wide
-            if not (weights * closest).any():
-                break
-        if len(drawn) < k:  # there are fewer distinct rows
-            others = np.setdiff1d(np.flatnonzero(weights), drawn)
-            return np.resize(np.append(drawn, others), k)
-        sizes = np.bincount(owner, weights, minlength=len(drawn))
-        chosen = KMeansPlusPlus("auto").seed(
-            lambda rows: among[:, rows], sizes, k, [rng]
-        )
-        return drawn[chosen[0]]
+        if len(drawn) >= k:
+            sizes = np.bincount(owner, weights, minlength=len(drawn))
+            greedy = KMeansPlusPlus("auto")
+            chosen = greedy.seed(lambda rows: among[:, rows], sizes, k, [rng])[0]
+            drawn = np.unique(drawn[chosen])
+        # There may be fewer distinct rows: any others will do.
+        others = np.setdiff1d(np.flatnonzero(weights), drawn)
+        return np.resize(np.append(drawn, others), k)
 
 
 class LocalSearch(BaseEstimator):

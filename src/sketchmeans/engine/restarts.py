@@ -39,7 +39,7 @@ _FIRST_PASSES = 5
 _FINALISTS = 4
 #: Restarts for few clusters; for more of them, so many clusters in all restarts: swaps
 #: mend the start of many clusters sooner than other starts do.
-_MOST_RESTARTS, _CLUSTERS_STARTED = 12, 300
+_MOST_RESTARTS, _CLUSTERS_STARTED = 12, 600
 #: Size of the first subsample, and enough rows a cluster.
 _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
 #: The last subsample has at most this share of all rows, and at most so many ...
@@ -68,7 +68,7 @@ def auto_restarts(n_clusters: int, n_init: int | str = "auto") -> int:
     Examples
     --------
     >>> [auto_restarts(k) for k in (2, 25, 100, 1000)]
-    [12, 12, 3, 1]
+    [12, 12, 6, 1]
     """
     if not is_auto(n_init):
         return int(n_init)
@@ -145,6 +145,35 @@ class Search:
     distances: Callable[[Rows], Distances]
     progress: Progress
 
+    def find(
+        self,
+        rows: Rows,
+        space: Space,
+        seeding: Seeding,
+        n_clusters: int,
+        rng: np.random.Generator,
+    ) -> tuple[BlockEngine, list[LloydResult]]:
+        """Return the engine of all rows, and restarts that it has finished, best first.
+
+        Where rows are too few for subsamples, the best is improved on all of them.
+        """
+        engine, centers = self.race_restarts(rows, space, seeding, n_clusters, rng)
+        if self._sizes(rows, space, n_clusters):
+            return engine, self.finish(engine, centers)
+        if len(centers) > self.schedule.n_final > 1:
+            centers = self.drop_worse_half(engine, centers)
+        results = self.finish(engine, centers)
+        if self.schedule.swaps:
+            results = self.improve_by_swaps(engine, results, rng, "all ")
+            results = self.breathe(engine, results, rng, "all ")
+        return engine, results
+
+    def _sizes(self, rows: Rows, space: Space, n_clusters: int) -> list[int]:
+        """Return the sizes of the subsamples on which restarts race."""
+        if not self.schedule.progressive:
+            return []
+        return sizes_for(rows, space, n_clusters)
+
     def race_restarts(
         self,
         rows: Rows,
@@ -164,7 +193,7 @@ class Search:
         plan = self.schedule
         sample_rng, *seed_rngs = rng.spawn(1 + plan.n_init)
         (swap_rng,) = rng.spawn(1)
-        sizes = sizes_for(rows, space, n_clusters) if plan.progressive else []
+        sizes = self._sizes(rows, space, n_clusters)
         engine = new_engine(rows, space, plan.budget)
         with engine.backend.prefetch(beside=sizes[-1] if sizes else 0):
             nested = nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
@@ -221,10 +250,8 @@ class Search:
         with self.progress.step("directions"):
             sketch = project_rows(blocks, direction_rng)
         few = replace(self, distances=squared_distances_among)
-        inner, centers = few.race_restarts(
-            sketch, InputSpace.of(sketch, n_clusters), seeding, n_clusters, rng
-        )
-        best, *_ = few.finish(inner, centers)
+        inner = InputSpace.of(sketch, n_clusters)
+        _, (best, *_) = few.find(sketch, inner, seeding, n_clusters, rng)
         engine = BlockEngine(LocalBackend(blocks))
         _, centers = engine.partition(best.labels, n_clusters)
         return engine, centers, best.labels
@@ -295,6 +322,7 @@ class Search:
         engine: BlockEngine,
         results: list[LloydResult],
         rng: np.random.Generator,
+        name: str = "",
     ) -> list[LloydResult]:
         """Return the best restart with some of its many centres where they are needed.
 
@@ -304,9 +332,10 @@ class Search:
         most = round(_BREATHS * min(1.0, (_BREATHED_CLUSTERS / k) ** 2))
         if k < _FEW_CLUSTERS or not most:
             return results
-        name = f"{len(engine.rows):,} rows, breathing"
+        name = f"{name}{len(engine.rows):,} rows, breathing"
         with self.progress.stage(name, most) as on_breath:
-            return [breathe(engine, best, rng, max_breaths=most, on_breath=on_breath)]
+            found = breathe(engine, best, rng, max_breaths=most, on_breath=on_breath)
+        return [found] if found is best else self.run(engine, found.centers)
 
     def rescue_far_rows(
         self, engine: BlockEngine, result: LloydResult, rng: np.random.Generator
