@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +55,17 @@ class _ExponentialKernel(Kernel):
     def __init__(self, gamma: Gamma = "mean") -> None:
         self.gamma = gamma
 
+    @abstractmethod
+    def _exponents(self, Z: Block, kind: np.dtype[Any]) -> KernelColumns:
+        """Return −gamma · distance, exact for near rows, in this type or float64."""
+
+    def squared_distances(
+        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> KernelColumns:
+        kind = np.dtype(dtype)
+        exponents = self._exponents(Z, kind)
+        return lambda block, out=None: _spread(exponents(block, out), kind, out)
+
     def diagonal(self, X: Block) -> Array:
         return np.ones(X.shape[0])
 
@@ -94,21 +106,19 @@ class RBF(_ExponentialKernel):
 
         return columns
 
-    def squared_distances(
-        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
-    ) -> KernelColumns:
+    def _exponents(self, Z: Block, kind: np.dtype[Any]) -> KernelColumns:
         # Squared distances that are tiny or huge in float32 have a bandwidth that is
         # huge or tiny: float64 holds both.
-        kind, gamma = np.dtype(dtype), float(self.gamma)
+        gamma = float(self.gamma)
         plain = _LEAST_GAMMA < gamma < 1.0 / _LEAST_GAMMA
         distances = SquaredDistances(Z, kind if plain else np.dtype(np.float64))
 
-        def columns(block: Block, out: Array | None = None) -> Array:
+        def exponents(block: Block, out: Array | None = None) -> Array:
             values = distances(block, out if distances.dtype == kind else None)
             values *= -gamma
-            return _spread(values, kind, out)
+            return values
 
-        return columns
+        return exponents
 
     def among(self, rows: Rows) -> Callable[[Array], Array]:
         distances = squared_distances_among(rows)
@@ -238,19 +248,14 @@ class Laplacian(_ExponentialKernel):
     def against(
         self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
     ) -> KernelColumns:
-        kind, exponents = np.dtype(dtype), self._exponents(Z)
+        kind = np.dtype(dtype)
+        exponents = self._exponents(Z, kind)
 
         def columns(block: Block, out: Array | None = None) -> Array:
             values = exponents(block)
             return write(np.exp(values, out=values), kind, out)
 
         return columns
-
-    def squared_distances(
-        self, Z: Block, dtype: npt.DTypeLike, workers: Workers | None = None
-    ) -> KernelColumns:
-        kind, exponents = np.dtype(dtype), self._exponents(Z)
-        return lambda block, out=None: _spread(exponents(block), kind, out)
 
     def distances_among(self, rows: Rows) -> Callable[[Array], Array]:
         def spreads(numbers: Array) -> Array:
@@ -259,11 +264,10 @@ class Laplacian(_ExponentialKernel):
 
         return spreads
 
-    def _exponents(self, Z: Block) -> Callable[[Block], Array]:
-        """Return a function from blocks to ``−gamma ‖x − z‖₁``, in float64."""
+    def _exponents(self, Z: Block, kind: np.dtype[Any]) -> KernelColumns:
         landmarks = Z if sparse.issparse(Z) else np.asarray(Z, dtype=np.float64)
 
-        def exponents(block: Block) -> Array:
+        def exponents(block: Block, out: Array | None = None) -> Array:
             if sparse.issparse(block):
                 distances = manhattan_distances(
                     _short_indices(block), _short_indices(landmarks)

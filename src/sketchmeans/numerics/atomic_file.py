@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 import secrets
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import IO
 
@@ -153,22 +153,10 @@ def _remove_stale(folder: Path, prefix: str) -> None:
     """
     if fcntl is None:  # pragma: no cover - Windows
         return
-    pattern = re.compile(
-        rf"{re.escape(prefix)}[0-9a-f]{{{_DIGITS}}}{re.escape(_SUFFIX)}"
-    )
-    try:
-        with os.scandir(folder) as entries:
-            found = [
-                entry.path
-                for entry in entries
-                if pattern.fullmatch(entry.name)
-                and entry.is_file(follow_symlinks=False)
-            ]
-    except PermissionError:  # a folder that can be written to, but not listed
-        return
-    for stale in found:
-        with suppress(OSError):  # it is gone, or belongs to another user
-            handle = os.open(stale, os.O_RDONLY)
+    # Nothing is found in a folder that can be written to, but not listed.
+    for stale in folder.glob(f"{escape(prefix)}{'[0-9a-f]' * _DIGITS}{_SUFFIX}"):
+        with suppress(OSError):  # it is gone, no file, or belongs to another user
+            handle = os.open(stale, os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 if _lock(handle, wait=False):
                     os.unlink(stale)

@@ -32,20 +32,9 @@ _MAX_HEADER, _MAX_VALUES = 8 * 2**20, 400_000
 _METADATA = {"format", "version", "schema", "sha256"}
 
 #: NumPy's names of the types that tensors may have, and those of the file.
-_TYPES = {
-    "float16": "F16",
-    "float32": "F32",
-    "float64": "F64",
-    "int8": "I8",
-    "int16": "I16",
-    "int32": "I32",
-    "int64": "I64",
-    "uint8": "U8",
-    "uint16": "U16",
-    "uint32": "U32",
-    "uint64": "U64",
-    "bool": "BOOL",
-}
+_TYPES = {"bool": "BOOL", "float16": "F16", "float32": "F32", "float64": "F64"}
+_TYPES |= {f"int{bits}": f"I{bits}" for bits in (8, 16, 32, 64)}
+_TYPES |= {f"uint{bits}": f"U{bits}" for bits in (8, 16, 32, 64)}
 
 
 class ForeignFileError(ValueError):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -174,7 +173,8 @@ def index_columns(schema: Any) -> list[str]:
 def open_arrow(path: str, options: ReadOptions) -> Source:
     """Return the rows of an Arrow file."""
     state = FileState.of(path)
-    return ArrowSource(state, choose_columns(path, _open(state).schema, options))
+    schema = _open(state).schema
+    return ArrowSource(state, schema, choose_columns(path, schema, options))
 
 
 def arrow_schema(path: str, options: ReadOptions) -> Any:
@@ -185,14 +185,15 @@ def arrow_schema(path: str, options: ReadOptions) -> Any:
 class ArrowSource(TableSource):
     """Rows of an Arrow file, by record batch."""
 
-    def __init__(self, state: FileState, columns: Columns) -> None:
-        counts, places = _scan(state, columns)
+    def __init__(self, state: FileState, schema: Any, columns: Columns) -> None:
+        fields = [schema.get_field_index(name) for name in columns.names]
+        counts, places = _scan(state, columns, fields[:1])
         edges = np.cumsum([0, *counts])
         super().__init__(state, int(edges[-1]), columns)
         self._file = file = DiskFile(state)
         if places is None:
             size = max(counts, default=0) * columns.row_bytes
-            load = partial(_load, state, columns, edges)
+            load = partial(_load, state, columns, fields, edges)
             self._use(LoadedBatches(edges, size, load))
             self.thread_memory += 2 * size  # before and after it is unpacked
         else:
@@ -202,16 +203,19 @@ class ArrowSource(TableSource):
         self.memory += ARROW_MEMORY
 
     def _read_column(self, name: str) -> Any:
-        return _open(self.state, [name]).read_all().column(name)
+        field = _open(self.state).schema.get_field_index(name)
+        return _open(self.state, [field]).read_all().column(0)
 
     def release(self) -> None:
         super().release()
         self._file.release()
 
 
-def _load(state: FileState, columns: Columns, edges: Array, number: int) -> Any:
+def _load(
+    state: FileState, columns: Columns, fields: list[int], edges: Array, number: int
+) -> Any:
     """Return the columns of a batch, which is read and unpacked as a whole."""
-    batch = _get_batch(_open(state, columns.names), state, number)
+    batch = _get_batch(_open(state, fields), state, number)
     state.check()
     return to_numbers(batch, state.path, columns, int(edges[number]))
 
@@ -249,7 +253,7 @@ class _PlacedBatch:
 
 
 def _scan(
-    state: FileState, columns: Columns
+    state: FileState, columns: Columns, first_field: list[int]
 ) -> tuple[list[int], list[list[tuple[int, np.dtype[Any]]]] | None]:
     """Return the rows of each batch, and where their columns lie, if that is known.
 
@@ -260,7 +264,7 @@ def _scan(
         base = mapped.read_buffer(state.size).address
         # One column tells whether values are compressed: what lies in the mapped file
         # cannot be written to.
-        reader = _open(state, columns.names[:1], mapped)
+        reader = _open(state, first_field, mapped)
         batches = range(reader.num_record_batches)
         first = [_get_batch(reader, state, number).column(0) for number in batches]
         counts = [len(column) for column in first]
@@ -292,18 +296,11 @@ def _find(column: Any, base: int, state: FileState) -> tuple[int, np.dtype[Any]]
     return offset + column.offset * dtype.itemsize, dtype
 
 
-def _open(
-    state: FileState, names: Sequence[str] | None = None, file: Any = None
-) -> Any:
+def _open(state: FileState, fields: list[int] | None = None, file: Any = None) -> Any:
     """Return a reader of these columns, or of all."""
+    options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
     try:
-        file = pa.OSFile(state.path) if file is None else file
-        fields = None
-        if names is not None:
-            schema = ipc.open_file(file).schema
-            fields = [schema.get_field_index(name) for name in names]
-        options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-        return ipc.open_file(file, options=options)
+        return ipc.open_file(file or pa.OSFile(state.path), options=options)
     except (pa.ArrowException, OSError, ValueError) as error:
         what = "cannot be read as an Arrow or Feather (version 2) file"
         raise state.error(what, error) from None
