@@ -406,6 +406,7 @@ def test_budget_reads_sizes(given, expected):
     "given",
     [
         *("", "GB", "2 XB", "-2GB", "1.2.3GB", "2GB!", "0", "0GB", "1e999GB", "nan"),
+        10**400,
         *(0, -1, np.nan, np.inf, True, [2], {}),
     ],
 )

@@ -18,6 +18,7 @@ from sketchmeans.cluster.table import TableClusterer
 from sketchmeans.engine.init import KMeansPlusPlus, LocalSearch, RandomSeeding
 from sketchmeans.kernels import KERNELS, Pairwise
 from sketchmeans.landmarks import SELECTORS, LandmarkPath
+from sketchmeans.numerics.memory import is_memory_size
 from sketchmeans.nystrom import Nystrom
 from sketchmeans.persistence.consistency import (
     check_exact,
@@ -41,6 +42,7 @@ from sketchmeans.persistence.kinds import (
     Names,
     Object,
     OneOf,
+    Plain,
     Record,
     Size,
     Sizes,
@@ -94,7 +96,7 @@ PARAMETERS: Mapping[str, Kind] = {
     "max_columns": _COUNT,
     "max_exact": _COUNT,
     "max_iter": _COUNT,
-    "max_memory": nullable(text(), REAL),
+    "max_memory": Plain(is_memory_size, "bytes, a string such as '2GB' or null"),
     "method": text(),
     "metric": text(*PAIRWISE_KERNEL_FUNCTIONS),
     "missing": text("error", "drop", "mean"),
