@@ -203,6 +203,18 @@ def test_an_outlier_that_sets_the_bandwidth_costs_no_clusters(estimator, far):
     assert found.cluster_sizes_[found.labels_[-1]] == 1.0
 
 
+@pytest.mark.parametrize("estimator", [NystromKMeans, KernelKMeans])
+@pytest.mark.parametrize("few", [4, 2])
+def test_tight_groups_are_not_called_outliers(estimator, few):
+    # Most pairs are near, but the far ones are no outliers: no warning, which would
+    # be an error here.
+    sizes = 12 - few, few
+    X = np.repeat([1.7, 4.1], sizes)[:, None]
+    X += 1e-4 * np.random.default_rng(0).normal(size=X.shape)
+    found = estimator(2, random_state=0).fit(X)
+    assert sorted(found.cluster_sizes_) == sorted(sizes)
+
+
 def test_a_narrow_bandwidth_of_the_user_is_taken_as_it_is():
     X = table(np.float32)
     found = NystromKMeans(K, gamma=1e-7, n_landmarks=60, random_state=0).fit(X)

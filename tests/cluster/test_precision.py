@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
@@ -149,3 +150,32 @@ def test_defaults_are_within_one_percent_of_the_best_known(name):
         best = min(direct_cost(problem, one.labels_) for one in (model, peer))
         ratios.append(direct_cost(problem, model.labels_) / best)
     assert max(ratios) <= 1.01
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kernel", ["linear", "cosine", "poly"])
+@pytest.mark.parametrize("offset", [10.0, 100.0])
+def test_exact_fits_in_float32_keep_digits_without_distances(form, kernel, offset):
+    """Products of rows far from zero differ by less than float32 can hold."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=60)
+    X = offset + 0.01 * truth[:, None] * [1.0, -1.0] + 1e-3 * rng.normal(size=(60, 2))
+    X = X.astype(np.float32)
+    found = KernelKMeans(2, kernel=kernel, random_state=0).fit(form(X))
+    wide = KernelKMeans(2, kernel=kernel, random_state=0).fit(X.astype(np.float64))
+    assert found.cost_ == pytest.approx(wide.cost_, rel=1e-3)
+    assert adjusted_rand_score(found.labels_, truth) == 1.0
+    np.testing.assert_array_equal(found.predict(form(X)), found.labels_)
+
+
+def test_equal_rows_cost_nothing_in_any_form():
+    X = np.repeat(0.62 + 1e-3 * np.arange(6, dtype=np.float32), 2)[:, None]
+    for rows in (X, sparse.csr_array(X)):
+        assert NystromKMeans(6, kernel="linear", random_state=0).fit(rows).cost_ == 0.0
+
+
+def test_a_cost_that_is_rounding_in_float64_too_is_a_warning():
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(1e6 + 1e-3 * rng.normal(size=(60, 2)))
+    with pytest.warns(ConvergenceWarning, match="as small as the rounding"):
+        KernelKMeans(2, kernel="linear", random_state=0).fit(X)

@@ -87,3 +87,58 @@ def test_a_rare_flag_gets_a_landmark_with_a_linear_kernel():
     model = NystromKMeans(6, kernel="linear", random_state=0).fit(X)
     assert (model.landmarks_[:, -1] == 100.0).any()
     assert model.inertia_ <= 1.01 * exact
+
+
+def planted_groups(seed, d, n=20_000, rare=8):
+    """Return tight groups, one of them rare and not far from the others."""
+    rng = np.random.default_rng([seed, 5])
+    centers = 300.0 * rng.normal(size=(6, d))
+    labels = rng.integers(5, size=n)
+    members = rng.choice(n, rare, replace=False)
+    labels[members] = 5
+    return centers[labels] + rng.normal(size=(n, d)), labels, members
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [3, 12])
+def test_a_rare_group_of_a_large_table_is_reached_with_an_rbf_kernel(d, dtype):
+    X, labels, members = planted_groups(d, d)
+    model = NystromKMeans(6, random_state=0).fit(X.astype(dtype))
+    np.testing.assert_array_equal(
+        model.landmarks_, X[model.landmark_indices_].astype(dtype)
+    )
+    found = model.labels_[members]
+    assert (model.labels_ == found[0]).sum() == len(members)
+    # The exact cost of the partition that was planted, from all pairs of some rows.
+    exact = 0.0
+    for j in range(6):
+        part = X[labels == j][:1500]
+        exact += (labels == j).mean() * (
+            1.0 - rbf_kernel(part, gamma=model.gamma_).mean()
+        )
+    assert model.cost_ <= 1.03 * exact
+
+
+def test_a_rare_direction_gets_a_landmark_with_a_linear_kernel():
+    """Two columns are equal but for a few rows: no column tells these apart."""
+    X, labels, members = planted_groups(0, 4)
+    X = np.rint(X)
+    X = np.column_stack([X, X[:, 0]])
+    X[members, -1] += 900.0
+    model = NystromKMeans(6, kernel="linear", random_state=0).fit(X)
+    assert model.rank_ == 5
+    planted = sum(
+        np.square(X[labels == j] - X[labels == j].mean(axis=0)).sum() for j in range(6)
+    )
+    assert model.inertia_ <= 1.01 * planted
+
+
+def test_no_landmark_is_added_for_rows_that_just_cost_more():
+    """A wide cluster beside tight ones: its rows cost much, and centres reach them."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate(
+        [0.1 * rng.normal(size=(9_500, 2)), 8.0 + 2.0 * rng.normal(size=(500, 2))]
+    )
+    model = NystromKMeans(2, random_state=0).fit(X)
+    # At most 16 rows are added before the fit, because they are far from the mean.
+    assert len(model.landmarks_) <= model.landmark_path_.chosen + 16

@@ -468,6 +468,21 @@ FORGERIES = {
     ),
     "a flag as a number": ("nystrom", set_fitted("converged_", 1), "true or false"),
     "no threads": ("nystrom", set_param("n_jobs", 0), "n_jobs=0 should be a nonzero"),
+    "memory below zero": (
+        "nystrom",
+        set_param("max_memory", -1),
+        "max_memory=-1 should be bytes, a string such as '2GB' or null",
+    ),
+    "memory in an unknown unit": (
+        "exact",
+        set_param("max_memory", "12 parsecs"),
+        "max_memory='12 parsecs' should be bytes",
+    ),
+    "memory beyond all floats": (
+        "nystrom",
+        set_param("max_memory", 10**400),
+        "max_memory=10+ should be bytes",
+    ),
     "a kernel of no name": (
         "nystrom",
         set_param("kernel", "eval"),

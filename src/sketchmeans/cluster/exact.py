@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ from sketchmeans.engine.swaps import improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import FromDistances, Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.linalg import CANCELLATION_ROUNDINGS, Array
 from sketchmeans.numerics.memory import FIXED_NEED
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import all_or_nothing, as_generator, is_auto
@@ -181,21 +182,21 @@ class KernelKMeans(KernelClusterer):
             self._check_memory(rows, restarts)
             rows = rows.load()
             progress = Progress(self, self.verbose)
-            with progress.step("kernel matrix"):
-                kernel = self._resolved_kernel(rows, kernel_rng)
-                self._check_memory(rows, restarts)  # values may need float64
-                K = rows.X if is_given(kernel) else gram_matrix(rows, kernel)
-            engine = GramEngine(K, self.n_clusters, rows.weights, workers)
-            labels = None
-            if not isinstance(start, Start):
-                labels = labels_of_distinct_rows(rows, self.n_clusters)
-            if labels is not None:
-                result = engine.separated(labels)
-            else:
-                rngs = seed_rng.spawn(restarts)
-                result = self._search(engine, rows, kernel, start, rngs, progress)
+            kernel = self._resolved_kernel(rows, kernel_rng)
+            search = partial(self._search, kernel, start, seed_rng, progress, restarts)
+            engine, result = search(rows)
+            # Costs of indefinite kernels are what they are, zero or less.
+            is_sound = is_given(kernel) or not kernel.positive_definite
+            is_sound = is_sound or _is_sound(engine, result, rows)
+            if not is_sound and rows.dtype == np.float32:
+                # The distances are rounding: start again with more digits.
+                del engine, result  # and the matrix
+                rows = rows.in_float64()
+                engine, result = search(rows)
+                is_sound = _is_sound(engine, result, rows)
             progress.finish()
             exemplars = engine.exemplars(result.centers, result.labels)
+        self._warn_of_rounding(result, is_sound)
         self.X_fit_ = np.arange(len(rows))[:, None]
         if not is_given(kernel):
             self.X_fit_ = as_precise(rows.X, rows.dtype)
@@ -206,6 +207,27 @@ class KernelKMeans(KernelClusterer):
         return self
 
     def _search(
+        self,
+        kernel: Kernel,
+        start: Start | Seeding,
+        rng: np.random.Generator,
+        progress: Progress,
+        restarts: int,
+        rows: Rows,
+    ) -> tuple[GramEngine, LloydResult]:
+        """Return the clusters of rows, and the engine that has their kernel matrix."""
+        self._check_memory(rows, restarts)  # values may need float64
+        with progress.step("kernel matrix"):
+            K = rows.X if is_given(kernel) else gram_matrix(rows, kernel)
+        engine = GramEngine(K, self.n_clusters, rows.weights, rows.workers)
+        if not isinstance(start, Start):
+            labels = labels_of_distinct_rows(rows, self.n_clusters)
+            if labels is not None:
+                return engine, engine.separated(labels)
+        rngs = rng.spawn(restarts)
+        return engine, self._run(engine, rows, kernel, start, rngs, progress)
+
+    def _run(
         self,
         engine: GramEngine,
         rows: Rows,
@@ -287,3 +309,19 @@ class KernelKMeans(KernelClusterer):
 
     def _span_points(self) -> Block:
         return self.X_fit_
+
+
+def _is_sound(engine: GramEngine, result: LloydResult, rows: Rows) -> bool:
+    """Say whether the cost is more than rounding of the kernel values.
+
+    It is none where all rows of a cluster are equal.  Kernels with precise distances
+    have zeros on the diagonal of their matrix, and nothing to lose.
+    """
+    norms = float(engine.weights @ np.abs(engine.diagonal)) / engine.total_weight
+    eps = float(np.finfo(engine.K.dtype).eps)
+    if result.cost >= CANCELLATION_ROUNDINGS * eps * norms:
+        return True
+    exemplars = engine.exemplars(result.centers, result.labels)
+    counted = np.flatnonzero(engine.weights > 0.0)
+    own, same = rows.take(counted), rows.take(exemplars[result.labels[counted]])
+    return bool((own != same).sum() == 0)

@@ -30,6 +30,9 @@ from sketchmeans.numerics.parameters import warn_user
 #: Exponents of the kernel below which float32 keeps less than three digits of a
 #: distance, and below which it makes no sense to look for clusters.
 _FLOAT32_NEAR, _ALL_NEAR = 2.0**-10, 1e-6
+#: Share of all pairs that are near where only few rows, about one in 20, are far: where
+#: more are, they are a tight group as the others are, and the bandwidth is right.
+_MOST_PAIRS = 0.9
 
 
 #: Spaces of fitted models with few landmarks: to prepare them takes longer than to
@@ -98,7 +101,9 @@ class KernelClusterer(Clusterer):
         if exponent >= _FLOAT32_NEAR:
             return
         rows.dtype = np.dtype(np.float64)
-        if exponent < _ALL_NEAR and isinstance(self.gamma, str):
+        if exponent >= _ALL_NEAR or not isinstance(self.gamma, str):
+            return
+        if typical_exponent(kernel, rows, rng, _MOST_PAIRS) < _ALL_NEAR:
             warn_user(
                 f"gamma={self.gamma!r} is {getattr(kernel, 'gamma', 0.0):.3g}, at "
                 "which most rows are as good as equal: a few rows far from all others "

@@ -291,10 +291,10 @@ class NystromKMeans(KernelClusterer):
             found = search(cluster_rng, progress, rows, landmarks)
             if not found.is_sound and rows.dtype == np.float32 and not is_given(kernel):
                 # The distances are rounding: start again with more digits.
-                wide = landmarks.points.astype(np.float64)
-                landmarks = replace(landmarks, points=wide)
+                wide = found.landmarks.points.astype(np.float64)
+                landmarks = replace(found.landmarks, points=wide)
                 found = search(cluster_rng, progress, rows.in_float64(), landmarks)
-            result = found.result
+            landmarks, result = found.landmarks, found.result
             exemplars = found.engine.exemplars(
                 result.centers, result.labels, result.distances
             )

@@ -16,11 +16,12 @@ from sketchmeans.engine.directions import pays_to_project, projected_bytes
 from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import Schedule, Search, sizes_for
-from sketchmeans.engine.space import SpanSpace, landmark_space
+from sketchmeans.engine.space import LandmarkSpace, SpanSpace, landmark_space
 from sketchmeans.engine.starts import Start
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import Kernel, compute_gram, is_given
 from sketchmeans.landmarks import Landmarks
+from sketchmeans.landmarks.coverage import PROBED_ROWS, cover_costly_rows
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parameters import is_auto
 from sketchmeans.reduction import ReducedRows
@@ -28,8 +29,12 @@ from sketchmeans.reduction import ReducedRows
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a search, and whether its cost is more than rounding."""
+    """The result of a search, and whether its cost is more than rounding.
 
+    Landmarks are those that were given to it, or some more.
+    """
+
+    landmarks: Landmarks
     space: SpanSpace
     engine: BlockEngine
     result: LloydResult
@@ -49,16 +54,7 @@ def search_clusters(
     """Return the clusters of rows with centres in the span of landmarks."""
     k = model.n_clusters
     given, is_remote = is_given(kernel), find_adapter(rows) is not None
-    gram = compute_gram(kernel, landmarks.points, rows.workers, rows) if given else None
-    space = landmark_space(
-        kernel,
-        landmarks.points,
-        rows.dtype,
-        rows.workers,
-        rank=model.rank,
-        gram=gram,
-        diagonal=kernel.row_diagonal(rows) if given else None,
-    )
+    space = _span(model, kernel, rows, landmarks)
     schedule = plan_schedule(model, rows, space, start, saved)
     search = Search(schedule, kernel.distances_among, progress)
     if isinstance(start, Start):
@@ -72,11 +68,46 @@ def search_clusters(
     else:
         engine, results = search.find(rows, space, start, k, rng)
     result, is_sound = results[0], True
+    if _may_add_landmarks(model, space, len(rows)):
+        more = cover_costly_rows(landmarks, engine, result)
+        if len(more) > len(landmarks):
+            landmarks, space = more, _span(model, kernel, rows, more)
+            labels = np.asarray(result.labels[np.arange(len(rows))])
+            del engine  # and the kernel values that it keeps
+            engine = new_engine(rows, space, schedule.budget)
+            centers = engine.centers_of(labels, k)
+            result = search.finish(engine, centers, labels)[0]
     if kernel.positive_definite and not given:
         result = search.rescue_far_rows(engine, result, rng)
         if not is_remote:
             result, is_sound = audit_result(engine, result)
-    return Found(space, engine, result, is_sound)
+    return Found(landmarks, space, engine, result, is_sound)
+
+
+def _span(model: Any, kernel: Kernel, rows: Rows, landmarks: Landmarks) -> SpanSpace:
+    """Return the space of centres in the span of landmarks."""
+    given = is_given(kernel)
+    gram = compute_gram(kernel, landmarks.points, rows.workers, rows) if given else None
+    return landmark_space(
+        kernel,
+        landmarks.points,
+        rows.dtype,
+        rows.workers,
+        rank=model.rank,
+        gram=gram,
+        diagonal=kernel.row_diagonal(rows) if given else None,
+    )
+
+
+def _may_add_landmarks(model: Any, space: SpanSpace, n_rows: int) -> bool:
+    """Say whether the number of landmarks is ours to choose, and rows may be missed.
+
+    Few rows were all looked at before the fit, unless the kernel has features.
+    """
+    is_ours = is_auto(model.n_landmarks) and model.rank is None
+    is_uniform = isinstance(model.landmarks, str) and model.landmarks == "uniform"
+    is_probed = isinstance(space, LandmarkSpace) and n_rows <= PROBED_ROWS
+    return is_ours and is_uniform and space.kernel.proven and not is_probed
 
 
 def _find_elsewhere(

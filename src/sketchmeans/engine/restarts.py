@@ -289,12 +289,13 @@ class Search:
         *,
         only_sure: bool = False,
         max_passes: int = 0,
+        among: Array | None = None,
     ) -> list[LloydResult]:
         """Return the restarts with the best of them improved by swaps.
 
         On subsamples, where many restarts race, only swaps that are sure to gain are
         tried.  They may take `max_passes`; 0 is as many as the restarts took, or as
-        take no time to speak of.
+        take no time to speak of.  Rows become centres out of those `among`.
         """
         best, *others = sorted(results, key=lambda result: result.cost)
         rows, k = engine.rows, len(best.counts)
@@ -314,6 +315,7 @@ class Search:
                 max_passes=max_passes,
                 on_trial=on_trial,
                 only_sure=only_sure,
+                among=among,
             )
         return [best, *others]
 
@@ -341,11 +343,15 @@ class Search:
         self, engine: BlockEngine, result: LloydResult, rng: np.random.Generator
     ) -> LloydResult:
         """Return the result after swaps for rows that all centres have left behind."""
-        if not self.schedule.swaps or not len(neglected_rows(engine, result)):
+        if not self.schedule.swaps:
+            return result
+        left = neglected_rows(engine, result)
+        if not len(left):
             return result
         most = _RESCUE_PASSES + len(result.counts)
+        # Out of these alone: of all rows a few would be drawn that cost more in sum.
         return self.improve_by_swaps(
-            engine, [result], rng, "all ", only_sure=True, max_passes=most
+            engine, [result], rng, "all ", only_sure=True, max_passes=most, among=left
         )[0]
 
     def run(

@@ -37,13 +37,15 @@ def improve(
     max_passes: int,
     on_trial: OnPass,
     only_sure: bool = False,
+    among: Array | None = None,
 ) -> LloydResult:
     """Return a result that a few swaps do not improve.
 
     `distances_to` goes from row numbers to squared distances (n, q) of all rows.  After
     `max_passes` of single restarts no trial is begun; `on_trial` gets the number of
     each and the best cost, and stops the search if it returns true.  With `only_sure`
-    only swaps are tried that lower the cost at once, before any pass.
+    only swaps are tried that lower the cost at once, before any pass.  Rows become
+    centres out of those with the numbers `among`, or out of all.
     """
     k = len(result.counts)
     if k == 1 or result.stopped:
@@ -56,7 +58,14 @@ def improve(
         row_costs = near.first if weights is None else weights * near.first
         if not np.count_nonzero(row_costs) > 1:
             break
-        removed, rows, costs = choose_swaps(near, weights, k, distances_to, rng)
+        chances = row_costs
+        if among is not None:
+            chances = np.zeros(len(row_costs))
+            chances[among] = row_costs[among]
+            if not chances.any():
+                break
+        swaps = choose_swaps(near, weights, k, distances_to, rng, chances)
+        removed, rows, costs = swaps
         if only_sure:
             sure = costs < row_costs.sum()
             removed, rows = removed[sure], rows[sure]
@@ -94,16 +103,16 @@ def choose_swaps(
     k: int,
     distances_to: Callable[[Array], Array],
     rng: np.random.Generator,
+    chances: Array,
 ) -> tuple[Array, Array, Array]:
     """Return centres and rows of the most promising swaps, and the costs after them.
 
-    Rows are drawn in proportion to what they cost.
+    Rows are drawn in proportion to `chances`, which are what they cost.
     """
     ones = np.ones(len(near.first)) if weights is None else weights
-    row_costs = ones * near.first
-    edges = np.cumsum(row_costs)
+    edges = np.cumsum(chances)
     drawn = np.searchsorted(edges, rng.random(_CANDIDATES) * edges[-1], side="right")
-    rows = np.unique(np.minimum(drawn, np.flatnonzero(row_costs)[-1]))
+    rows = np.unique(np.minimum(drawn, np.flatnonzero(chances)[-1]))
     costs, removed = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
     for i, distances in enumerate(distances_to(rows).T):
         removed[i], costs[i] = find_swap(near, distances, ones, k)

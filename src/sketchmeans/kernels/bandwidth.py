@@ -59,7 +59,7 @@ def resolve_gamma(
                 "gamma='median' is defined for the rbf and laplacian kernels; give a "
                 "number, 'mean' or 'scale'."
             )
-        median = _median_distance(rows, distance, rng)
+        median = _distance_quantile(rows, distance, rng)
         if median > 0.0:  # else more than half of the pairs are equal rows
             return _inverse((2.0 if distance == "sqeuclidean" else 1.0) * median)
     if distance == "sqeuclidean":
@@ -153,21 +153,30 @@ def _mean_l1_distance(rows: Rows, rng: np.random.Generator) -> float:
     return 2.0 * total / float(weights.sum()) ** 2
 
 
-def typical_distance(rows: Rows, distance: str, rng: np.random.Generator) -> float:
-    """Return roughly the median over the pairs of a few hundred rows."""
-    return _median_distance(rows, distance, rng, _FEW_ROWS)
+def typical_distance(
+    rows: Rows, distance: str, rng: np.random.Generator, share: float = 0.5
+) -> float:
+    """Return roughly the distance that a share of all pairs do not exceed.
+
+    From the pairs of a few hundred rows; by default it is the median.
+    """
+    return _distance_quantile(rows, distance, rng, share, _FEW_ROWS)
 
 
 def nearby_distance(rows: Rows, distance: str) -> float:
     """Return the median over the pairs of the first rows that count, which is cheap."""
     sample = rows.subset(first_rows(rows, _FIRST_ROWS), None)
-    return _median_distance(sample, distance, np.random.default_rng(0))
+    return _distance_quantile(sample, distance, np.random.default_rng(0))
 
 
-def _median_distance(
-    rows: Rows, distance: str, rng: np.random.Generator, size: int = _PAIR_ROWS
+def _distance_quantile(
+    rows: Rows,
+    distance: str,
+    rng: np.random.Generator,
+    share: float = 0.5,
+    size: int = _PAIR_ROWS,
 ) -> float:
-    """Return the median over the pairs of different rows."""
+    """Return a quantile, by default the median, over the pairs of different rows."""
     sample = _Sample.of(rows, size, rng)
     X, weights = sample.X, sample.weights
     values = cdist(X, X, distance).ravel()
@@ -177,4 +186,4 @@ def _median_distance(
     np.fill_diagonal(pairs, weights * others)
     order = np.argsort(values, kind="stable")
     below = np.cumsum(pairs.ravel()[order])
-    return float(values[order][np.searchsorted(below, 0.5 * below[-1])])
+    return float(values[order][np.searchsorted(below, share * below[-1])])

@@ -150,11 +150,14 @@ def is_given(kernel: Any) -> bool:
     return named or isinstance(kernel, Precomputed)
 
 
-def typical_exponent(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> float:
+def typical_exponent(
+    kernel: Kernel, rows: Rows, rng: np.random.Generator, share: float = 0.5
+) -> float:
     """Return ``gamma`` times a typical distance, for kernels ``exp(−gamma distance)``.
 
-    Infinite for other kernels, and where most rows are equal.  A sample is drawn only
-    if the first rows are near each other.
+    A typical distance is one that a share of all pairs do not exceed: the median, if no
+    other is given.  Infinite for other kernels, and where so many pairs are equal rows.
+    A sample is drawn only if the first rows are near each other.
     """
     distance = kernel._distance
     gamma = getattr(kernel, "gamma", None)
@@ -162,7 +165,7 @@ def typical_exponent(kernel: Kernel, rows: Rows, rng: np.random.Generator) -> fl
         return np.inf
     found = gamma * nearby_distance(rows, distance)
     if found < _NEAR:
-        found = gamma * typical_distance(rows, distance, rng.spawn(1)[0])
+        found = gamma * typical_distance(rows, distance, rng.spawn(1)[0], share)
     return found if found > 0.0 else np.inf
 
 

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Block, Rows, block_height
 from sketchmeans.data.sampling import row_weights
+from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.space import FeatureSpace, LandmarkSpace, SpanSpace
+from sketchmeans.engine.types import LloydResult
 from sketchmeans.kernels import Kernel, compute_gram, toarray
 from sketchmeans.landmarks.base import Landmarks
 from sketchmeans.numerics.linalg import Array, pseudo_inverse
+from sketchmeans.numerics.parallel import Workers
 
-#: Rows among which rare groups are looked for: all of up to so many.
+#: What of some points is outside a span: its squared length for each of them, and a
+#: function from a point to the inner products of all with it.
+Outside = tuple[Array, Callable[[int], Array]]
+
+#: Rows among which rare groups are looked for before a fit: all of up to so many.
 PROBED_ROWS = 4096
+#: After a fit rows are looked at that cost so many times the mean, if together they
+#: have this share of the cost, as a group must have; at most so many of them.
+_COSTLY, _COSTLY_SHARE, _COSTLY_ROWS = 8.0, 0.01, 1024
+#: A row is of the group of a pivot that explains so much of its residual.
+_ALIKE = 0.5
 #: A pivot is kept while it lowers the residual by this share of the cost; at most so
 #: many are.
 _GAIN, _MOST_PIVOTS = 0.005, 64
@@ -41,37 +56,145 @@ def cover_rare_rows(
     cost : float
         About what a row costs in the end.
     """
-    assert landmarks.indices is not None
-    wide = np.dtype(np.float64)
     points = rows.take(numbers)
-    columns = kernel.against(landmarks.points, wide, rows.workers)
     gram = compute_gram(kernel, landmarks.points, rows.workers)
     inverse = pseudo_inverse(gram, dtype=rows.dtype)
-    b = np.array(columns(points), dtype=wide)
-    solved = inverse.solve(b.T)
-    residual = kernel.diagonal(points) - np.einsum("ij,ji->i", b, solved)
+    outside = _outside_landmarks(
+        kernel, landmarks.points, lambda b: inverse.solve(b.T), points, rows.workers
+    )
     weights = row_weights(rows)[numbers]
-    residual[weights == 0.0] = 0.0
+    tiny = float(np.sqrt(np.finfo(rows.dtype).eps))
     least = _GAIN * cost * weights.sum()
-    factor = np.empty((len(numbers), 0))
+    chosen = _choose_pivots(*outside, weights, least, tiny)
+    return _extend(landmarks, rows, kernel, numbers[chosen])
+
+
+def cover_costly_rows(
+    landmarks: Landmarks, engine: BlockEngine, result: LloydResult
+) -> Landmarks:
+    """Add rows as landmarks that cost much because no centre can come near them.
+
+    Of a group that is rare in a large table no uniform landmark need be a member, and
+    to look at all rows before the fit would take long: the rows are found by what they
+    cost in the end, which is known.  As in `cover_rare_rows`, those are added that
+    explain the most of what is outside the span, if they stand for a group: rows of a
+    wide cluster cost much, too, and have little in common.  Costs s·m² for at most
+    1,024 rows, or nothing where no row costs much more than others.
+    """
+    rows, space = engine.rows, engine.space
+    assert isinstance(space, SpanSpace)
+    total = result.cost * rows.total_weight
+    numbers, weights = _costly_rows(rows, engine.row_costs(result), total)
+    if not len(numbers):
+        return landmarks
+    kernel, points = space.kernel, rows.take(numbers)
+    if isinstance(space, LandmarkSpace):
+        outside = _outside_landmarks(
+            kernel, space.landmarks, space.coefficients, points, rows.workers
+        )
+    else:
+        outside = _outside_features(space, points)
+    tiny = float(np.sqrt(np.finfo(rows.dtype).eps)) * result.cost
+    least = _COSTLY_SHARE * total
+    chosen = _choose_pivots(*outside, weights, least, tiny, _ALIKE)
+    return _extend(landmarks, rows, kernel, numbers[chosen])
+
+
+def _outside_landmarks(
+    kernel: Kernel,
+    landmarks: Block,
+    solve: Callable[[Array], Array],
+    points: Block,
+    workers: Workers,
+) -> Outside:
+    """Return what of points is outside the span of landmarks.
+
+    `solve` turns kernel values ``b_x``, one point per row, into columns ``M b_x``.
+    """
+    wide = np.dtype(np.float64)
+    b = np.array(kernel.against(landmarks, wide, workers)(points), dtype=wide)
+    solved = solve(b)
+
+    def products_with(pivot: int) -> Array:
+        own = kernel.against(points[pivot : pivot + 1], wide, workers)(points)
+        return np.array(own, dtype=wide)[:, 0] - b @ solved[:, pivot]
+
+    return kernel.diagonal(points) - np.einsum("ij,ji->i", b, solved), products_with
+
+
+def _outside_features(space: FeatureSpace, points: Block) -> Outside:
+    """Return what of points is outside the span of landmarks with explicit features."""
+    features = toarray(space.kernel_block(points)).astype(np.float64)
+    rest = features - space.coefficients(features).T
+    return np.einsum("ij,ij->i", rest, rest), lambda pivot: rest @ rest[pivot]
+
+
+def _costly_rows(rows: Rows, costs: Array, total: float) -> tuple[Array, Array]:
+    """Return rows that cost much more than others, with the weights they stand for."""
+    weights = row_weights(rows)
+    mean = total / rows.total_weight
+    costly = np.flatnonzero(costs > _COSTLY * mean * weights)
+    own = costs[costly]
+    if own.sum() <= _COSTLY_SHARE * total:
+        return costly[:0], weights[:0]
+    if len(costly) <= _COSTLY_ROWS:
+        return costly, weights[costly]
+    # At equal steps of their summed costs: no group that matters falls between two.
+    edges = np.cumsum(own)
+    marks = (np.arange(_COSTLY_ROWS) + 0.5) * (edges[-1] / _COSTLY_ROWS)
+    drawn = np.unique(np.searchsorted(edges, marks))
+    chances = np.minimum(own[drawn] * (_COSTLY_ROWS / edges[-1]), 1.0)
+    return costly[drawn], weights[costly[drawn]] / chances
+
+
+def _choose_pivots(
+    residual: Array,
+    products_with: Callable[[int], Array],
+    weights: Array,
+    least: float,
+    tiny: float,
+    alike: float = 0.0,
+) -> list[int]:
+    """Return pivots of an incomplete Cholesky factorisation, while they gain `least`.
+
+    Parameters
+    ----------
+    residual : ndarray of shape (s,)
+    products_with : callable
+        See `Outside`.
+    weights : ndarray of shape (s,)
+    least : float
+        By how much a pivot must lower the weighted sum of the residuals of rows ...
+    alike : float
+        ... of which it explains this share.
+    tiny : float
+        A residual that is rounding.
+    """
+    residual = np.where(weights > 0.0, residual, 0.0)
+    factor = np.empty((len(residual), 0))
     chosen: list[int] = []
-    while len(chosen) < min(_MOST_PIVOTS, len(numbers)):
+    while len(chosen) < min(_MOST_PIVOTS, len(residual)):
         pivot = int(residual.argmax())
-        if residual[pivot] <= np.sqrt(np.finfo(rows.dtype).eps):
+        if residual[pivot] <= tiny:
             break
-        own = kernel.against(points[pivot : pivot + 1], wide, rows.workers)(points)
-        column = np.array(own, dtype=wide)[:, 0] - b @ solved[:, pivot]
-        column -= factor @ factor[pivot]
+        column = products_with(pivot) - factor @ factor[pivot]
         column /= np.sqrt(residual[pivot])
-        if weights @ np.minimum(np.square(column), residual) < least:
+        explained = np.minimum(np.square(column), residual)
+        if weights @ np.where(explained >= alike * residual, explained, 0.0) < least:
             break
         factor = np.column_stack([factor, column])
         residual = np.maximum(residual - np.square(column), 0.0)
         residual[pivot] = 0.0
         chosen.append(pivot)
-    indices = np.concatenate([landmarks.indices, numbers[chosen]])
-    if not chosen:
+    return chosen
+
+
+def _extend(landmarks: Landmarks, rows: Rows, kernel: Kernel, more: Array) -> Landmarks:
+    """Return landmarks with further rows among them."""
+    if not len(more):
         return landmarks
+    assert landmarks.indices is not None
+    indices = np.concatenate([landmarks.indices, more])
     return Landmarks(kernel.points(rows, indices), indices)
 
 
@@ -99,7 +222,4 @@ def cover_columns(landmarks: Landmarks, rows: Rows, kernel: Kernel) -> Landmarks
         farthest[further] = number * height + places[further]
     more = np.unique(farthest[most > 0.0])
     more = more[row_weights(rows)[more] > 0.0]
-    if not len(more):
-        return landmarks
-    indices = np.concatenate([landmarks.indices, more])
-    return Landmarks(kernel.points(rows, indices), indices)
+    return _extend(landmarks, rows, kernel, more)

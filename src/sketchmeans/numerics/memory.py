@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from numbers import Real
 from pathlib import Path
 
@@ -39,13 +40,29 @@ def memory_budget(max_memory: float | str | None) -> int:
         if match and match[2].upper() in _UNITS:
             size = float(match[1]) * _UNITS[match[2].upper()]
     elif isinstance(max_memory, Real) and not isinstance(max_memory, bool):
-        size = float(max_memory)
+        with suppress(OverflowError):  # an integer beyond all floats
+            size = float(max_memory)
     if 1.0 <= size < float("inf"):
         return int(size)
     raise ValueError(
         f"max_memory={max_memory!r} should be a positive number of bytes, a string "
         "such as '2GB' or '500 MiB', or None."
     )
+
+
+def is_memory_size(value: object) -> bool:
+    """Say whether `memory_budget` takes a value.
+
+    Examples
+    --------
+    >>> is_memory_size("1.5GB"), is_memory_size(-1)
+    (True, False)
+    """
+    try:
+        memory_budget(value)  # type: ignore[arg-type]
+    except ValueError:
+        return False
+    return True
 
 
 def format_bytes(n_bytes: float) -> str:

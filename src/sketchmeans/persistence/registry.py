@@ -23,7 +23,7 @@ from sketchmeans.engine.init import (
 )
 from sketchmeans.kernels import KERNELS, Pairwise, Precomputed, is_given
 from sketchmeans.landmarks import SELECTORS, LandmarkPath
-from sketchmeans.numerics.memory import format_bytes
+from sketchmeans.numerics.memory import format_bytes, is_memory_size
 from sketchmeans.nystrom import Nystrom
 from sketchmeans.persistence.kinds import (
     FLAG,
@@ -38,6 +38,7 @@ from sketchmeans.persistence.kinds import (
     Names,
     Object,
     OneOf,
+    Plain,
     Record,
     Size,
     Spec,
@@ -92,7 +93,7 @@ PARAMETERS: Mapping[str, Kind] = {
     "kernel": OneOf(text(*KERNELS, *PAIRWISE_KERNEL_FUNCTIONS), Object(_KERNELS)),
     "landmarks": OneOf(*_GIVEN, Object(_SELECTORS)),
     "label_column": nullable(text(), INTEGER),
-    "max_memory": nullable(text(), REAL),
+    "max_memory": Plain(is_memory_size, "bytes, a string such as '2GB' or null"),
     "metric": text(*PAIRWISE_KERNEL_FUNCTIONS),
     "missing": text("error", "drop", "mean"),
     "n_jobs": nullable(NONZERO),
