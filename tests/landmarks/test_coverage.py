@@ -9,7 +9,7 @@ from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.data.rows import as_rows
 from sketchmeans.kernels import as_kernel
 from sketchmeans.landmarks import Landmarks
-from sketchmeans.landmarks.coverage import cover_rare_rows
+from sketchmeans.landmarks.growth import cover_rare_rows
 from sketchmeans.numerics.parallel import Workers
 
 
@@ -28,7 +28,7 @@ def cover(X, indices, cost, gamma=0.5, weights=None):
         rows = as_rows(X, workers, weights)
         kernel = as_kernel("rbf", gamma=gamma)
         given = Landmarks(X[indices], indices)
-        found = cover_rare_rows(given, rows, kernel, np.arange(len(X)), cost)
+        found = cover_rare_rows(given, rows, kernel, cost)
     return found
 
 

@@ -12,7 +12,6 @@ from scipy import sparse
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import checked_table, weighted_rows
 from sketchmeans.data.rows import Rows, check_finite
-from sketchmeans.engine.subsample import far_rows
 from sketchmeans.kernels import (
     Kernel,
     as_kernel,
@@ -22,13 +21,12 @@ from sketchmeans.kernels import (
 )
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.base import Landmarks, LandmarkSelector, draw_distinct_rows
-from sketchmeans.landmarks.coverage import (
-    PROBED_ROWS,
-    cover_columns,
-    cover_rare_rows,
-)
 from sketchmeans.landmarks.dpp import KDPP
-from sketchmeans.landmarks.growth import LandmarkPath, choose_n_landmarks
+from sketchmeans.landmarks.growth import (
+    LandmarkPath,
+    choose_n_landmarks,
+    cover_missed_rows,
+)
 from sketchmeans.landmarks.kmeanspp import Centroids, KernelKMeansPlusPlus
 from sketchmeans.landmarks.pivots import Cholesky, Greedy, RandomCholesky
 from sketchmeans.landmarks.sampling import (
@@ -140,30 +138,8 @@ def choose_landmarks(
         raise ValueError(f"n_landmarks={size} should be <= n_samples={len(rows)}.")
     found = selector.select(rows, kernel, int(size), rng)
     if is_auto(n_landmarks) and isinstance(landmarks, str) and landmarks == "uniform":
-        found = _cover(found, path, rows, kernel, rng)
+        found = cover_missed_rows(found, path, rows, kernel, rng)
     return found, path
-
-
-def _cover(
-    found: Landmarks,
-    path: LandmarkPath | None,
-    rows: Rows,
-    kernel: Kernel,
-    rng: np.random.Generator,
-) -> Landmarks:
-    """Add landmarks for far rows and for rare groups, which uniform ones miss."""
-    if is_given(kernel) or found.indices is None:
-        return found
-    more = np.setdiff1d(far_rows(rows, rng), found.indices)
-    if len(more):
-        indices = np.concatenate([found.indices, more])
-        found = Landmarks(kernel.points(rows, indices), indices)
-    if path is None:  # the kernel has features, and landmarks as many as these
-        return cover_columns(found, rows, kernel)
-    if not kernel.proven or len(rows) > PROBED_ROWS:
-        return found
-    numbers = np.arange(len(rows))
-    return cover_rare_rows(found, rows, kernel, numbers, float(path.cost[-1]))
 
 
 def _check_runs_on_clusters(selector: LandmarkSelector, rows: Rows) -> None:

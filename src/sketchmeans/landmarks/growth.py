@@ -1,4 +1,4 @@
-"""How many landmarks are enough: grow until more would hardly lower the cost."""
+"""How many uniform landmarks are enough, and which rows they miss."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from sketchmeans.data.rows import Rows
-from sketchmeans.data.sampling import sample_rows
+from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.rows import Block, Rows, block_height
+from sketchmeans.data.sampling import row_weights, sample_rows
 from sketchmeans.engine.backend import LocalBackend
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.engine.store import KernelBlocks
+from sketchmeans.engine.subsample import far_rows
 from sketchmeans.engine.types import Centers
-from sketchmeans.kernels import Kernel, compute_gram, is_given
-from sketchmeans.landmarks.base import draw_distinct_rows
-from sketchmeans.numerics.linalg import Array, ridged_inverse
+from sketchmeans.kernels import Kernel, compute_gram, is_given, toarray
+from sketchmeans.landmarks.base import Landmarks, draw_distinct_rows
+from sketchmeans.numerics.linalg import Array, pseudo_inverse, ridged_inverse
 from sketchmeans.numerics.memory import FIXED_NEED, format_bytes
 
 #: A doubling that lowers the estimated cost by less than this share ends the growth.
@@ -40,6 +42,12 @@ _ITERATIONS = 5
 #: The kernel values of the sample are always stored.
 _STORE = 2**62
 _TINY = float(np.finfo(float).tiny)
+
+#: Rows among which rare groups are looked for: all of up to so many.
+_PROBED_ROWS = 4096
+#: A pivot is kept while it lowers the residual by this share of the cost; at most so
+#: many are.
+_PIVOT_GAIN, _MOST_PIVOTS = 0.005, 64
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,10 @@ def choose_n_landmarks(
     sample = rows.subset(sampled, None)
     most = min(n, max(MOST, n_clusters), ceil(_MOST_FACTOR * sqrt(n * n_clusters)))
     numbers = draw_distinct_rows(rows, most, rng)
-    diagonal = _sample_diagonal(rows, kernel, sampled)
+    if is_given(kernel):
+        diagonal = np.asarray(kernel.row_diagonal(rows)[sampled])
+    else:
+        diagonal = np.asarray(kernel.diagonal(rows.take(sampled)), dtype=np.float64)
     path: list[tuple[int, float, float, float]] = []
     ladder = _sizes(n, n_clusters, len(numbers))
     chosen, smaller = ladder[-1], None
@@ -135,12 +146,6 @@ def _check_memory(rows: Rows, sample: int, m: int, budget: int) -> None:
             f"{format_bytes(need)}; max_memory allows {format_bytes(budget)}. Give "
             "n_landmarks as a number or raise max_memory."
         )
-
-
-def _sample_diagonal(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
-    if is_given(kernel):
-        return np.asarray(kernel.row_diagonal(rows)[numbers])
-    return np.asarray(kernel.diagonal(rows.take(numbers)), dtype=np.float64)
 
 
 def _rough_space(
@@ -203,3 +208,99 @@ class _Span:
         products = np.square(counts) * centers.squared_norms[0] - counts * self._inside
         explained = float((counts * np.maximum(products / pairs, 0.0)).sum())
         return max(float(self._diagonal.mean()) - explained / counts.sum(), 0.0)
+
+
+def cover_missed_rows(
+    found: Landmarks,
+    path: LandmarkPath | None,
+    rows: Rows,
+    kernel: Kernel,
+    rng: np.random.Generator,
+) -> Landmarks:
+    """Add landmarks for far rows and for rare groups, which uniform ones miss."""
+    if is_given(kernel) or found.indices is None:
+        return found
+    more = np.setdiff1d(far_rows(rows, rng), found.indices)
+    found = _add_rows(found, more, rows, kernel)
+    if path is None:  # the kernel has features, and landmarks as many as these
+        return _cover_columns(found, rows, kernel)
+    if not kernel.proven or len(rows) > _PROBED_ROWS:
+        return found
+    return cover_rare_rows(found, rows, kernel, float(path.cost[-1]))
+
+
+def cover_rare_rows(
+    landmarks: Landmarks, rows: Rows, kernel: Kernel, cost: float
+) -> Landmarks:
+    """Add those rows as landmarks that explain what the others leave unexplained.
+
+    A centre cannot reach a group of rows outside the span of the landmarks, however
+    small the group's part in all rows: with tight clusters it may still be a good part
+    of the cost.  Rows are added greedily, the one of the largest residual
+    ``k(x, x) − b_xᵀ M b_x`` first, as in incomplete Cholesky, while a row lowers the
+    total residual by half a percent of the `cost`, about what a row costs in the end.
+    Where the residual is spread over all rows, as with kernels of slow decay, none is
+    added.  Costs n·m².
+    """
+    wide = np.dtype(np.float64)
+    points, weights = rows.take(np.arange(len(rows))), row_weights(rows)
+    columns = kernel.against(landmarks.points, wide, rows.workers)
+    gram = compute_gram(kernel, landmarks.points, rows.workers)
+    b = np.array(columns(points), dtype=wide)
+    solved = pseudo_inverse(gram, dtype=rows.dtype).solve(b.T)
+    residual = kernel.diagonal(points) - np.einsum("ij,ji->i", b, solved)
+    residual[weights == 0.0] = 0.0
+    least = _PIVOT_GAIN * cost * weights.sum()
+    factor = np.empty((len(rows), 0))
+    chosen: list[int] = []
+    while len(chosen) < min(_MOST_PIVOTS, len(rows)):
+        pivot = int(residual.argmax())
+        if residual[pivot] <= np.sqrt(np.finfo(rows.dtype).eps):
+            break
+        own = kernel.against(points[pivot : pivot + 1], wide, rows.workers)(points)
+        column = np.array(own, dtype=wide)[:, 0] - b @ solved[:, pivot]
+        column -= factor @ factor[pivot]
+        column /= np.sqrt(residual[pivot])
+        if weights @ np.minimum(np.square(column), residual) < least:
+            break
+        factor = np.column_stack([factor, column])
+        residual = np.maximum(residual - np.square(column), 0.0)
+        residual[pivot] = 0.0
+        chosen.append(pivot)
+    return _add_rows(landmarks, np.array(chosen, dtype=np.intp), rows, kernel)
+
+
+def _cover_columns(landmarks: Landmarks, rows: Rows, kernel: Kernel) -> Landmarks:
+    """Add a row for each column in which all landmarks agree and other rows do not.
+
+    Centres in the span of such landmarks could not move along that column: a rare flag,
+    once it is scaled, may be a good part of the cost.  One pass over these columns.
+    """
+    points = toarray(landmarks.points)
+    columns = np.flatnonzero((points == points[0]).all(axis=0))
+    if not len(columns) or find_adapter(rows) is not None:
+        return landmarks
+    height = block_height(rows.n_features, 0)
+    most, farthest = np.zeros(len(columns)), np.zeros(len(columns), dtype=np.intp)
+
+    def find_farthest(block: Block) -> tuple[Array, Array]:
+        gaps = np.abs(block[:, columns].astype(np.float64) - points[0, columns])
+        places = gaps.argmax(axis=0)
+        return gaps[places, np.arange(len(columns))], places
+
+    for number, (gaps, places) in enumerate(rows.map(find_farthest, height)):
+        further = gaps > most
+        most[further] = gaps[further]
+        farthest[further] = number * height + places[further]
+    more = np.unique(farthest[most > 0.0])
+    return _add_rows(landmarks, more[row_weights(rows)[more] > 0.0], rows, kernel)
+
+
+def _add_rows(
+    landmarks: Landmarks, more: Array, rows: Rows, kernel: Kernel
+) -> Landmarks:
+    if not len(more):
+        return landmarks
+    assert landmarks.indices is not None
+    indices = np.concatenate([landmarks.indices, more])
+    return Landmarks(kernel.points(rows, indices), indices)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -99,12 +97,12 @@ class KernelKMeansPlusPlus(BaseEstimator):
         distances = KernelDistances(rows, kernel)
         rngs = rng.spawn(self.restarts)
         samples = [draw_d2_sample(distances, n_landmarks, child) for child in rngs]
-        best = min(samples, key=lambda sample: sample.potential)
-        landmarks = landmarks_at(rows, kernel, best.indices, n_landmarks)
+        indices, potential = min(samples, key=lambda sample: sample[1])
+        landmarks = landmarks_at(rows, kernel, indices, n_landmarks)
         if not self.refine:
             return landmarks
         return refine_landmarks(
-            distances, landmarks, best.potential, self.max_iter, self.tol
+            distances, landmarks, potential, self.max_iter, self.tol
         )
 
 
@@ -153,18 +151,13 @@ class KernelDistances:
         return float(row_weights(self.rows) @ distances)
 
 
-@dataclass(frozen=True)
-class D2Sample:
-    """Row numbers drawn by D² sampling, and their potential."""
-
-    indices: Array
-    potential: float
-
-
 def draw_d2_sample(
     distances: KernelDistances, size: int, rng: np.random.Generator
-) -> D2Sample:
-    """Return `size` rows drawn by D² sampling, or fewer if no distance is left."""
+) -> tuple[Array, float]:
+    """Return `size` rows drawn by D² sampling, and their potential.
+
+    Fewer if no distance is left.
+    """
     weights = row_weights(distances.rows)
     chosen = draw(weights, 1, rng)
     closest = _distances_to_rows(distances, chosen)
@@ -178,7 +171,7 @@ def draw_d2_sample(
         new = batch[_accept_draws(closest[batch], distances.among(batch), rng)]
         np.minimum(closest, _distances_to_rows(distances, new), out=closest)
         chosen = np.concatenate([chosen, new])
-    return D2Sample(chosen, float(weights @ closest))
+    return chosen, float(weights @ closest)
 
 
 def _distances_to_rows(distances: KernelDistances, indices: Array) -> Array:

@@ -13,9 +13,10 @@ from sketchmeans.data.rows import Block, Rows, block_height, filled
 from sketchmeans.data.sampling import row_weights, sample_rows
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import Landmarks, draw_distinct_rows, draw_landmarks
-from sketchmeans.landmarks.dictionary import WeightedKernel
-from sketchmeans.landmarks.scores import (
+from sketchmeans.landmarks.leverage import (
     SMALL_DICTIONARY,
+    Ridge,
+    WeightedKernel,
     bottom_up_ridge_leverage_scores,
     exact_ridge_leverage_scores,
     recursive_ridge_leverage_scores,
@@ -190,8 +191,8 @@ class Leverage(ScoreSelector):
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Array:
         check_option("sketch", self.sketch, ("uniform", "diagonal"))
-        size = min(_size("sketch_size", self.sketch_size, n_landmarks), len(rows))
-        rank = _size("rank", self.rank, ceil(n_landmarks / 2))
+        size = min(_read_size("sketch_size", self.sketch_size, n_landmarks), len(rows))
+        rank = _read_size("rank", self.rank, ceil(n_landmarks / 2))
         chances = None
         if self.sketch == "diagonal":
             chances = WeightedKernel(rows, kernel).weighted_diagonal
@@ -246,11 +247,10 @@ class RidgeLeverage(ScoreSelector):
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Array:
-        size = _dictionary_size(self.sketch_size, n_landmarks)
-        rule = _ridge_rule(self.ridge, rows, n_landmarks)
+        ridge, size = _read_ridge(self, rows, n_landmarks)
         if len(rows) <= check_integer("max_exact", self.max_exact, low=0):
-            return exact_ridge_leverage_scores(rows, kernel, **rule).scores
-        return recursive_ridge_leverage_scores(rows, kernel, size, rng, **rule).scores
+            return exact_ridge_leverage_scores(rows, kernel, ridge).scores
+        return recursive_ridge_leverage_scores(rows, kernel, ridge, size, rng).scores
 
 
 class BottomUp(ScoreSelector):
@@ -290,26 +290,25 @@ class BottomUp(ScoreSelector):
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Array:
-        size = _dictionary_size(self.sketch_size, n_landmarks)
-        rule = _ridge_rule(self.ridge, rows, n_landmarks)
+        ridge, size = _read_ridge(self, rows, n_landmarks)
         oversampling = check_number("oversampling", self.oversampling, low=1.0)
         return bottom_up_ridge_leverage_scores(
-            rows, kernel, size, rng, oversampling=oversampling, **rule
+            rows, kernel, ridge, size, rng, oversampling
         ).scores
 
 
-def _size(name: str, value: int | None, default: int) -> int:
+def _read_size(name: str, value: int | None, default: int) -> int:
     return default if value is None else check_integer(name, value)
 
 
-def _dictionary_size(sketch_size: int | None, n_landmarks: int) -> int:
+def _read_ridge(
+    selector: RidgeLeverage | BottomUp, rows: Rows, n_landmarks: int
+) -> tuple[Ridge, int]:
+    """Return the ridge and the size of a dictionary that a selector stands for."""
     default = max(ceil(n_landmarks / 2), SMALL_DICTIONARY)
-    return _size("sketch_size", sketch_size, default)
-
-
-def _ridge_rule(ridge: float | None, rows: Rows, n_landmarks: int) -> dict[str, float]:
-    """Return the ridge, or else the effective dimension that sets it."""
-    if ridge is None:
-        return {"effective_dimension": n_landmarks / (1.0 + log(n_landmarks))}
+    size = _read_size("sketch_size", selector.sketch_size, default)
+    if selector.ridge is None:
+        wanted = n_landmarks / (1.0 + log(n_landmarks))
+        return Ridge(effective_dimension=wanted), size
     # As the weights are: the ridge of three times the rows is three times as large.
-    return {"ridge": check_number("ridge", ridge) / rows.weight_unit}
+    return Ridge(check_number("ridge", selector.ridge) / rows.weight_unit), size

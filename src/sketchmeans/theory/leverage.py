@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks.scores import exact_ridge_leverage_scores
+from sketchmeans.landmarks.leverage import Ridge, exact_ridge_leverage_scores
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.theory.checks import check_below
@@ -177,7 +177,7 @@ def effective_dimension(
     ) as problem:
         rows, ridge = problem.rows, problem.resolve_ridge(gamma_ridge)
         if len(rows) <= max_exact:
-            exact = exact_ridge_leverage_scores(rows, problem.kernel, ridge=ridge)
+            exact = exact_ridge_leverage_scores(rows, problem.kernel, Ridge(ridge))
             value = exact.effective_dimension
             return EffectiveDimension(value, value, value, 1.0, exact.ridge, len(rows))
         span = LandmarkSpan(rows, problem.kernel, ridge, n_landmarks, problem.rng)
@@ -246,7 +246,7 @@ def ridge_leverage_scores(
     ) as problem:
         rows, ridge = problem.rows, problem.resolve_ridge(gamma_ridge)
         if len(rows) <= max_exact:
-            exact = exact_ridge_leverage_scores(rows, problem.kernel, ridge=ridge)
+            exact = exact_ridge_leverage_scores(rows, problem.kernel, Ridge(ridge))
             scores = exact.scores
             return RidgeLeverageScores(scores, scores, scores, 1.0, exact.ridge)
         span = LandmarkSpan(rows, problem.kernel, ridge, n_landmarks, problem.rng)

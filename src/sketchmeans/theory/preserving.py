@@ -14,7 +14,7 @@ from sketchmeans.data.rows import Block, as_rows
 from sketchmeans.kernels import compute_gram
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import Landmarks, read_landmarks
-from sketchmeans.landmarks.dictionary import WeightedKernel
+from sketchmeans.landmarks.leverage import WeightedKernel
 from sketchmeans.numerics.linalg import (
     Array,
     largest_eigenvalues,

@@ -24,8 +24,11 @@ from sketchmeans.data.rows import Rows, block_height, block_slices
 from sketchmeans.data.sampling import draw
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import draw_distinct_rows
-from sketchmeans.landmarks.dictionary import WeightedKernel
-from sketchmeans.landmarks.scores import recursive_ridge_leverage_scores
+from sketchmeans.landmarks.leverage import (
+    Ridge,
+    WeightedKernel,
+    recursive_ridge_leverage_scores,
+)
 from sketchmeans.numerics.linalg import (
     Array,
     eigen_decomposition,
@@ -64,7 +67,7 @@ class LandmarkSpan:
         self.ridge = ridge
         m = min(n_landmarks, len(rows))
         rough = recursive_ridge_leverage_scores(
-            rows, kernel, max(m // 2, 1), rng, ridge=ridge
+            rows, kernel, Ridge(ridge), max(m // 2, 1), rng
         )
         self.indices = np.sort(draw_distinct_rows(rows, m, rng, rough.scores))
         root = pseudo_inverse(self.matrix.gram(self.indices)).root()
