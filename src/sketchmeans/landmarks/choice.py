@@ -71,15 +71,19 @@ _ON_CLUSTERS = (
 )
 
 
-def as_selector(landmarks: str | LandmarkSelector) -> LandmarkSelector:
-    """Return the selector that a user's `landmarks` stands for."""
-    selector = _find_selector(landmarks)
-    if selector is None:
-        raise ValueError(
-            f"landmarks={landmarks!r} should be one of {sorted(SELECTORS)}, a selector "
-            "object, or an array: points (m, d) or row numbers (m,)."
-        )
-    return selector
+def as_selector(value: str | LandmarkSelector, name: str = "") -> LandmarkSelector:
+    """Return the selector that a user's `landmarks`, or `name`, stands for."""
+    if isinstance(value, str):
+        make = SELECTORS.get(canonical_name(value))
+        if make is not None:
+            return make()
+    elif is_selector(value):
+        return value
+    given = "" if name else ", or an array: points (m, d) or row numbers (m,)"
+    raise ValueError(
+        f"{name or 'landmarks'}={value!r} should be one of {sorted(SELECTORS)} or a "
+        f"selector object{given}."
+    )
 
 
 def is_selector(landmarks: Any) -> bool:
@@ -90,13 +94,6 @@ def is_selector(landmarks: Any) -> bool:
     return isinstance(landmarks, str) or (
         hasattr(landmarks, "select") and not hasattr(landmarks, "shape")
     )
-
-
-def _find_selector(value: Any) -> LandmarkSelector | None:
-    if isinstance(value, str):
-        make = SELECTORS.get(canonical_name(value))
-        return None if make is None else make()
-    return value if is_selector(value) else None
 
 
 def choose_landmarks(
@@ -235,12 +232,7 @@ def select_landmarks(
     >>> select_landmarks(X, 20, "ridge-leverage", random_state=0).points.shape
     (20, 3)
     """
-    selector = _find_selector(method)
-    if selector is None:
-        raise ValueError(
-            f"method={method!r} should be one of {sorted(SELECTORS)} or a selector "
-            "object."
-        )
+    selector = as_selector(method, "method")
     size = check_integer("n_landmarks", n_landmarks)
     kernel_rng, landmark_rng = as_generator(random_state).spawn(2)
     X = checked_table(X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -26,6 +28,7 @@ from sketchmeans.numerics.linalg import Array, check_no_overflow, clip_zero_dist
 from sketchmeans.numerics.parameters import check_flag, check_integer, check_number
 
 
+@dataclass(eq=False, repr=False)
 class KernelKMeansPlusPlus(BaseEstimator):
     """Kernel k-means++ samples (OG17 §3).
 
@@ -70,17 +73,10 @@ class KernelKMeansPlusPlus(BaseEstimator):
     20
     """
 
-    def __init__(
-        self,
-        restarts: int = 3,
-        refine: bool = False,
-        max_iter: int = 20,
-        tol: float = 1e-3,
-    ) -> None:
-        self.restarts = restarts
-        self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
+    restarts: int = 3
+    refine: bool = False
+    max_iter: int = 20
+    tol: float = 1e-3
 
     def select(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, log
 
 import numpy as np
@@ -97,6 +97,7 @@ class Diagonal(ScoreSelector):
         return WeightedKernel(rows, kernel).weighted_diagonal
 
 
+@dataclass(eq=False, repr=False)
 class ColumnNorm(ScoreSelector):
     """Rows drawn with probability proportional to the squared norm of their column.
 
@@ -113,9 +114,8 @@ class ColumnNorm(ScoreSelector):
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
     """
 
-    def __init__(self, max_columns: int = 2000, replace: bool = False) -> None:
-        self.max_columns = max_columns
-        self.replace = replace
+    max_columns: int = 2000
+    replace: bool = False
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
@@ -152,6 +152,7 @@ def squared_column_norms(
     return norms * (scale**2 * float(weights.sum()))
 
 
+@dataclass(eq=False, repr=False)
 class Leverage(ScoreSelector):
     """Rows drawn by approximate leverage scores (OG17 §4.1; Gittens & Mahoney 2016).
 
@@ -175,17 +176,10 @@ class Leverage(ScoreSelector):
 
     _by_leverage = True
 
-    def __init__(
-        self,
-        sketch: str = "uniform",
-        sketch_size: int | None = None,
-        rank: int | None = None,
-        replace: bool = False,
-    ) -> None:
-        self.sketch = sketch
-        self.sketch_size = sketch_size
-        self.rank = rank
-        self.replace = replace
+    sketch: str = "uniform"
+    sketch_size: int | None = None
+    rank: int | None = None
+    replace: bool = False
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
@@ -200,6 +194,7 @@ class Leverage(ScoreSelector):
         return sketched_leverage_scores(rows, kernel, sketch, rank).scores
 
 
+@dataclass(eq=False, repr=False)
 class RidgeLeverage(ScoreSelector):
     """Rows drawn by ridge leverage scores (CR18 §6; Musco & Musco, NeurIPS 2017).
 
@@ -232,17 +227,10 @@ class RidgeLeverage(ScoreSelector):
 
     _by_leverage = True
 
-    def __init__(
-        self,
-        ridge: float | None = None,
-        sketch_size: int | None = None,
-        max_exact: int = 1000,
-        replace: bool = False,
-    ) -> None:
-        self.ridge = ridge
-        self.sketch_size = sketch_size
-        self.max_exact = max_exact
-        self.replace = replace
+    ridge: float | None = None
+    sketch_size: int | None = None
+    max_exact: int = 1000
+    replace: bool = False
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
@@ -253,6 +241,7 @@ class RidgeLeverage(ScoreSelector):
         return recursive_ridge_leverage_scores(rows, kernel, ridge, size, rng).scores
 
 
+@dataclass(eq=False, repr=False)
 class BottomUp(ScoreSelector):
     """Rows drawn by ridge leverage scores from a falling path of ridges (BLESS).
 
@@ -275,17 +264,10 @@ class BottomUp(ScoreSelector):
 
     _by_leverage = True
 
-    def __init__(
-        self,
-        ridge: float | None = None,
-        sketch_size: int | None = None,
-        oversampling: float = 4.0,
-        replace: bool = False,
-    ) -> None:
-        self.ridge = ridge
-        self.sketch_size = sketch_size
-        self.oversampling = oversampling
-        self.replace = replace
+    ridge: float | None = None
+    sketch_size: int | None = None
+    oversampling: float = 4.0
+    replace: bool = False
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator

@@ -14,7 +14,7 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
+from sketchmeans.diagnostics import Agreement, Certificate, ClusterSummary, RowMap
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.report.drawing import (
     LIGHT,
@@ -303,7 +303,7 @@ def plot_landmark_path(
     return ax
 
 
-def plot_bandwidth_path(
+def plot_path(
     table: Mapping[str, Any],
     ax: Axes | None = None,
     *,
@@ -311,58 +311,25 @@ def plot_bandwidth_path(
     chosen: float | None = None,
     theme: Theme = LIGHT,
 ) -> Axes:
-    """Draw one column of `sketchmeans.diagnostics.bandwidth_path` over bandwidths.
+    """Draw one column of a path over bandwidths or numbers of clusters.
 
     Parameters
     ----------
     table : dict of arrays or DataFrame
+        What `bandwidth_path` or `cluster_count_path` of `sketchmeans.diagnostics`
+        returned.
     ax : Axes, optional
     column : {"stability", "ratio", "effective_dimension", "cost", "lower_bound"}
+        The effective dimension is in paths over bandwidths only.
     chosen : float, optional
-        A bandwidth to mark.
+        A bandwidth or number of clusters to mark.
     theme : Theme
     """
-    ax = _draw_path(table, "gamma", column, chosen, ax, theme)
-    use_log_axis(ax, table["gamma"])
-    ax.set_xlabel("Bandwidth gamma")
-    return ax
-
-
-def plot_k_path(
-    table: Mapping[str, Any],
-    ax: Axes | None = None,
-    *,
-    column: str = "stability",
-    chosen: int | None = None,
-    theme: Theme = LIGHT,
-) -> Axes:
-    """Draw one column of `sketchmeans.diagnostics.cluster_count_path` over k.
-
-    Parameters
-    ----------
-    table : dict of arrays or DataFrame
-    ax : Axes, optional
-    column : {"stability", "ratio", "cost", "lower_bound"}
-    chosen : int, optional
-        A number of clusters to mark.
-    theme : Theme
-    """
-    ax = _draw_path(table, "n_clusters", column, chosen, ax, theme)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    ax.set_xlabel("Number of clusters")
-    return ax
-
-
-def _draw_path(
-    table: Mapping[str, Any],
-    over: str,
-    column: str,
-    chosen: float | None,
-    ax: Axes | None,
-    theme: Theme,
-) -> Axes:
+    over = "gamma" if "gamma" in table else "n_clusters"
     if over not in table:
-        raise ValueError(f"table with {list(table)} should have a column {over!r}.")
+        raise ValueError(
+            f"table with {list(table)} should have a column 'gamma' or 'n_clusters'."
+        )
     if column not in _PATH_NAMES or column not in table:
         known = [name for name in _PATH_NAMES if name in table]
         raise ValueError(f"column={column!r} should be one of {known}.")
@@ -372,7 +339,42 @@ def _draw_path(
     order = np.argsort(x[finite], kind="stable")
     ax = prepare_axes(ax, theme)
     draw_line(ax, x[finite][order], y[finite][order], theme)
-    ax.set_ylabel(_PATH_NAMES[column])
     if chosen is not None and x.min() <= chosen <= x.max():
         mark_value(ax, chosen, "this fit", theme)
+    if over == "gamma":
+        use_log_axis(ax, x)
+        ax.set(xlabel="Bandwidth gamma", ylabel=_PATH_NAMES[column])
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        ax.set(xlabel="Number of clusters", ylabel=_PATH_NAMES[column])
+    return ax
+
+
+def plot_certificate_path(
+    found: Certificate, ax: Axes | None = None, *, theme: Theme = LIGHT
+) -> Axes:
+    """Draw the lower bound over seconds, below the cost.
+
+    A dotted line is the part that is certain, where the rest holds at a confidence.
+
+    Parameters
+    ----------
+    found : Certificate
+        By the method "semidefinite".
+    ax : Axes, optional
+    theme : Theme
+    """
+    if found.path is None:
+        raise ValueError(
+            f"found.method={found.method!r} should be 'semidefinite': no other bound "
+            "improves over time."
+        )
+    ax = prepare_axes(ax, theme)
+    seconds, certain, likely = found.path.T
+    draw_line(ax, seconds, likely, theme)
+    if found.confidence < 1.0:
+        ax.plot(seconds, certain, color=theme.muted, linestyle=":", label="certain")
+    ax.axhline(found.cost, color=theme.warm, linewidth=1.2, label="cost found")
+    ax.legend(frameon=False, fontsize=9, labelcolor=theme.ink)
+    ax.set(xlabel="Seconds", ylabel="Proved lower bound of the cost")
     return ax

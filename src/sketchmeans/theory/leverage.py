@@ -10,8 +10,7 @@ from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.leverage import Ridge, exact_ridge_leverage_scores
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer
-from sketchmeans.theory.checks import check_below
-from sketchmeans.theory.problem import KernelLike, open_problem
+from sketchmeans.theory.problem import KernelLike, check_below, open_problem
 from sketchmeans.theory.results import Result
 from sketchmeans.theory.span import LandmarkSpan
 
@@ -180,7 +179,7 @@ def effective_dimension(
             exact = exact_ridge_leverage_scores(rows, problem.kernel, Ridge(ridge))
             value = exact.effective_dimension
             return EffectiveDimension(value, value, value, 1.0, exact.ridge, len(rows))
-        span = LandmarkSpan(rows, problem.kernel, ridge, n_landmarks, problem.rng)
+        span = LandmarkSpan(problem, ridge, n_landmarks)
         lower, upper = span.bound_dimension(1.0 - confidence)
     return EffectiveDimension(
         value=0.5 * (lower + upper),
@@ -249,7 +248,7 @@ def ridge_leverage_scores(
             exact = exact_ridge_leverage_scores(rows, problem.kernel, Ridge(ridge))
             scores = exact.scores
             return RidgeLeverageScores(scores, scores, scores, 1.0, exact.ridge)
-        span = LandmarkSpan(rows, problem.kernel, ridge, n_landmarks, problem.rng)
+        span = LandmarkSpan(problem, ridge, n_landmarks)
         bounds = span.bound_scores(1.0 - confidence)
     return RidgeLeverageScores(*bounds, float(confidence), ridge, len(span.indices))
 

@@ -26,9 +26,14 @@ from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.nystrom import Nystrom
 from sketchmeans.nystrom.residual import Residual
 from sketchmeans.nystrom.transformer import FeatureRows
-from sketchmeans.theory.checks import check_below, check_positive
 from sketchmeans.theory.leverage import EXACT_ROWS
-from sketchmeans.theory.problem import KernelLike, Problem, open_problem
+from sketchmeans.theory.problem import (
+    KernelLike,
+    Problem,
+    check_below,
+    check_positive,
+    open_problem,
+)
 
 
 def preserved_gamma(
