@@ -9,7 +9,7 @@ from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.data.rows import as_rows
 from sketchmeans.kernels import as_kernel
 from sketchmeans.landmarks import Landmarks
-from sketchmeans.landmarks.growth import cover_rare_rows
+from sketchmeans.landmarks.growth import _cover_columns, cover_rare_rows
 from sketchmeans.numerics.parallel import Workers
 
 
@@ -76,6 +76,21 @@ def test_the_cost_is_that_of_the_exact_fit(seed):
     exact = KernelKMeans(12, random_state=seed).fit(X)
     model = NystromKMeans(12, random_state=seed).fit(X)
     assert model.cost_ <= 1.06 * exact.cost_
+
+
+def test_a_column_in_which_all_landmarks_agree_gets_the_row_farthest_from_them():
+    X = np.zeros((9000, 4))
+    X[:, 0] = np.arange(9000)
+    X[[4, 5000, 8999], 1] = [1.0, -2.0, 1.0]
+    X[[7000, 7001], 2] = [1.0, 3.0]
+    weights = np.ones(9000)
+    weights[7001] = 0.0
+    indices = np.arange(100, 110)
+    with Workers(2) as workers:
+        rows, kernel = as_rows(X, workers, weights), as_kernel("linear")
+        found = _cover_columns(Landmarks(X[indices], indices), rows, kernel)
+    np.testing.assert_array_equal(found.indices, [*indices, 5000, 7000])
+    np.testing.assert_array_equal(found.points, X[found.indices])
 
 
 def test_a_rare_flag_gets_a_landmark_with_a_linear_kernel():

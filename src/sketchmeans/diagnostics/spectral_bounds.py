@@ -162,11 +162,7 @@ def _sum_products(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
 
 
 def bound_by_subsamples(
-    problem: Problem,
-    ks: Sequence[int],
-    n_subsamples: int,
-    size: int,
-    confidence: float,
+    problem: Problem, ks: Sequence[int], n_subsamples: int, size: int, confidence: float
 ) -> Array:
     """Return lower bounds on the optimal ``W`` for each k, each at a confidence."""
     rows, kernel = problem.rows, problem.kernel

@@ -8,7 +8,7 @@ from math import ceil, sqrt
 import numpy as np
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.rows import Block, Rows, block_height
+from sketchmeans.data.rows import Rows, block_height, block_slices
 from sketchmeans.data.sampling import row_weights, sample_rows
 from sketchmeans.engine.backend import LocalBackend
 from sketchmeans.engine.blocks import BlockEngine
@@ -280,20 +280,21 @@ def _cover_columns(landmarks: Landmarks, rows: Rows, kernel: Kernel) -> Landmark
     columns = np.flatnonzero((points == points[0]).all(axis=0))
     if not len(columns) or find_adapter(rows) is not None:
         return landmarks
-    height = block_height(rows.n_features, 0)
+    counts = row_weights(rows) > 0.0
     most, farthest = np.zeros(len(columns)), np.zeros(len(columns), dtype=np.intp)
 
-    def find_farthest(block: Block) -> tuple[Array, Array]:
-        gaps = np.abs(block[:, columns].astype(np.float64) - points[0, columns])
+    def find_farthest(span: tuple[int, int]) -> tuple[Array, Array]:
+        values = rows.block(*span)[:, columns].astype(np.float64)
+        gaps = np.abs(values - points[0, columns]) * counts[slice(*span), None]
         places = gaps.argmax(axis=0)
-        return gaps[places, np.arange(len(columns))], places
+        return gaps[places, np.arange(len(columns))], span[0] + places
 
-    for number, (gaps, places) in enumerate(rows.map(find_farthest, height)):
+    edges = block_slices(len(rows), block_height(rows.n_features, 0))
+    for gaps, numbers in rows.workers.map(find_farthest, edges):
         further = gaps > most
         most[further] = gaps[further]
-        farthest[further] = number * height + places[further]
-    more = np.unique(farthest[most > 0.0])
-    return _add_rows(landmarks, more[row_weights(rows)[more] > 0.0], rows, kernel)
+        farthest[further] = numbers[further]
+    return _add_rows(landmarks, np.unique(farthest[most > 0.0]), rows, kernel)
 
 
 def _add_rows(

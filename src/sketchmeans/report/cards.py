@@ -27,9 +27,7 @@ _MOST_VALUES = 200_000
 
 
 def make_cards(
-    summary: ClusterSummary,
-    names: Sequence[str],
-    image_shape: tuple[int, ...] | None,
+    summary: ClusterSummary, names: Sequence[str], image_shape: tuple[int, ...] | None
 ) -> list[dict[str, Any]]:
     """Return what the template shows of each cluster, the largest first."""
     exemplars: Any = summary.exemplars

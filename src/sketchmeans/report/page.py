@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from sketchmeans.cluster import NystromKMeans
 from sketchmeans.diagnostics import Certificate, ClusterSummary, RowMap
+from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.numerics.escape import escape_control, escape_line
 from sketchmeans.report import pictures, words
 from sketchmeans.report.cards import make_cards, make_downloads
@@ -37,7 +38,7 @@ class Findings:
     are tables of `bandwidth_path` and `cluster_count_path`.
     """
 
-    model: Any
+    model: Model
     data: str
     names: Sequence[str]
     summary: ClusterSummary

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
+from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.report import words
 from sketchmeans.report.drawing import Picture, make_csv, make_picture
 from sketchmeans.report.plots import (
@@ -114,7 +115,7 @@ def picture_features(summary: ClusterSummary, names: Sequence[str]) -> Picture:
     )
 
 
-def picture_cost(model: Any) -> Picture | None:
+def picture_cost(model: Model) -> Picture | None:
     """Return the cost over iterations, if the model has it."""
     costs = getattr(model, "cost_path_", None)
     if costs is None or not len(costs):
@@ -212,7 +213,7 @@ _PATH_CAPTIONS = {
 }
 
 
-def picture_path(table: Mapping[str, Any], model: Any) -> list[Picture]:
+def picture_path(table: Mapping[str, Any], model: Model) -> list[Picture]:
     """Return the pictures of a path over bandwidths or numbers of clusters."""
     values = {str(name): np.asarray(table[name]) for name in table}
     if "gamma" in values:

@@ -1,7 +1,7 @@
 """Plots of clusters, fits and paths.
 
-Every function draws on the axes that it is given, or on those of a new figure, and
-returns them.
+Every function draws on the axes `ax` that it is given, or on those of a new figure, in
+the colours of `theme`, `LIGHT` or `DARK`, and returns the axes.
 """
 
 from __future__ import annotations
@@ -45,14 +45,7 @@ _PATH_NAMES = {
 
 
 def plot_map(row_map: RowMap, ax: Axes | None = None, *, theme: Theme = LIGHT) -> Axes:
-    """Draw a sample of rows along two principal axes, coloured by cluster.
-
-    Parameters
-    ----------
-    row_map : RowMap
-    ax : Axes, optional
-    theme : Theme
-    """
+    """Draw a sample of rows along two principal axes, coloured by cluster."""
     ax = prepare_axes(ax, theme)
     flat = not row_map.shares[1] > 0.0
     # Rows on a line would cover each other: they are scattered across it.
@@ -118,14 +111,7 @@ def _number_clusters(ax: Axes, row_map: RowMap, flat: bool, theme: Theme) -> Non
 def plot_sizes(
     summary: ClusterSummary, ax: Axes | None = None, *, theme: Theme = LIGHT
 ) -> Axes:
-    """Draw the number of rows of each cluster, the largest first.
-
-    Parameters
-    ----------
-    summary : ClusterSummary
-    ax : Axes, optional
-    theme : Theme
-    """
+    """Draw the number of rows of each cluster, the largest first."""
     ax = prepare_axes(ax, theme)
     order = np.argsort(-summary.sizes, kind="stable")
     n, sizes = len(order), summary.sizes[order]
@@ -158,12 +144,6 @@ def plot_margins(
 
     The margin is 1 less the distance to the own centre as a share of that to the next
     one: 0 on a border, 1 at a centre.
-
-    Parameters
-    ----------
-    summary : ClusterSummary
-    ax : Axes, optional
-    theme : Theme
     """
     ax = prepare_axes(ax, theme)
     draw_histogram(ax, *summary.margin_histogram(), theme)
@@ -204,13 +184,6 @@ def plot_features(
 
     In standard deviations, for the features that differ most: at most 24 of these, and
     the 40 largest clusters.
-
-    Parameters
-    ----------
-    summary : ClusterSummary
-    ax : Axes, optional
-    feature_names : sequence of str, optional
-    theme : Theme
     """
     if summary.features is None:
         raise ValueError("summary should be of rows that have features.")
@@ -237,12 +210,6 @@ def plot_agreement(
     """Draw which share of each class is in each cluster.
 
     Of the 24 largest classes and the 40 largest clusters.
-
-    Parameters
-    ----------
-    agreement : Agreement
-    ax : Axes, optional
-    theme : Theme
     """
     counts = agreement.counts
     classes = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_COLUMNS])
