@@ -840,7 +840,7 @@ def test_memory_is_checked_before_the_sketch_is_made(X, monkeypatch):
     def made(self):
         raise AssertionError("the sketch is made")
 
-    monkeypatch.setattr("sketchmeans.reduction.view.ReducedRows.load", made)
+    monkeypatch.setattr("sketchmeans.reduction.base.ReducedRows.load", made)
     model = SketchedKMeans(K, reducer=SignProjection(3), max_memory="1kB")
     with pytest.raises(MemoryError, match="The sketch of 240 rows needs"):
         model.fit(X)

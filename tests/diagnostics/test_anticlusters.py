@@ -12,6 +12,7 @@ from sketchmeans.diagnostics.anticlusters import (
 )
 from sketchmeans.kernels import as_kernel
 from sketchmeans.numerics.parallel import Workers
+from sketchmeans.theory.problem import Problem
 
 
 def make_rows(n=600, k=4, seed=0):
@@ -41,7 +42,7 @@ def test_every_row_is_in_one_subset(kernel, together, monkeypatch):
     with Workers(2) as workers:
         rows = as_rows(X, workers)
         chosen = as_kernel(kernel).resolve(rows, rng)
-        directions = find_directions(rows, chosen, labels, 4, rng)
+        directions = find_directions(Problem(rows, chosen, rng), labels, 4)
         balanced = cut_rows(labels, 10, rng, rows, directions)
     dealt = cut_rows(labels, 10, rng)
     for subsets in (balanced, dealt):

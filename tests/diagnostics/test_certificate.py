@@ -181,9 +181,7 @@ def bound_of(X, gamma, m, k):
 @pytest.mark.parametrize(
     ("kind", "d", "gamma", "k"),
     [
-        ("blob", 2, 1e-3, 4),
         ("blob", 2, 0.01, 4),
-        ("blob", 2, 0.1, 4),
         ("blob", 4, 1e-3, 12),
         ("tight", 4, 1.0, 9),
     ],
@@ -438,37 +436,37 @@ def test_ratio_of_a_cost_of_zero():
     assert Certificate("nystrom", 0.0, 0.0, 0.0, 1.0).ratio == 1.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({"method": "exact"}, r"method='exact' should be one of"),
-        ({"confidence": 1.0, "method": "subsample"}, r"confidence=1.0 should be"),
-        ({"confidence": "high"}, r"confidence='high' should be"),
-        ({"n_landmarks": 0}, r"n_landmarks=0 should be an integer >= 1"),
-        ({"n_landmarks": 10**6}, r"n_landmarks=1000000 should be <= 1857"),
-        (
-            {"n_subsamples": 0, "method": "subsample"},
-            r"n_subsamples=0 should be an integer >= 1",
-        ),
-        (
-            {"subsample_size": 1, "method": "subsample"},
-            r"subsample_size=1 should be an integer >= 2",
-        ),
-        ({"random_state": "x"}, r"random_state='x' should be"),
-        ({"sample_weight": [1.0]}, r"sample_weight.shape="),
-        (
-            {"method": "subsample", "n_landmarks": 70},
-            "n_landmarks=70 should be None with method='subsample'",
-        ),
-        (
-            {"subsample_size": 9},
-            "subsample_size=9 should be None with method='nystrom'",
-        ),
-    ],
-)
-def test_errors(model, digits, arguments, text):
-    with pytest.raises(ValueError, match=text):
-        certificate(model, digits, **{"method": "nystrom", **arguments})
+ERRORS = [
+    ({"method": "exact"}, r"method='exact' should be one of"),
+    ({"confidence": 1.0, "method": "subsample"}, r"confidence=1.0 should be"),
+    ({"confidence": "high"}, r"confidence='high' should be"),
+    ({"n_landmarks": 0}, r"n_landmarks=0 should be an integer >= 1"),
+    ({"n_landmarks": 10**6}, r"n_landmarks=1000000 should be <= 1857"),
+    (
+        {"n_subsamples": 0, "method": "subsample"},
+        r"n_subsamples=0 should be an integer >= 1",
+    ),
+    (
+        {"subsample_size": 1, "method": "subsample"},
+        r"subsample_size=1 should be an integer >= 2",
+    ),
+    ({"random_state": "x"}, r"random_state='x' should be"),
+    ({"sample_weight": [1.0]}, r"sample_weight.shape="),
+    (
+        {"method": "subsample", "n_landmarks": 70},
+        "n_landmarks=70 should be None with method='subsample'",
+    ),
+    (
+        {"subsample_size": 9},
+        "subsample_size=9 should be None with method='nystrom'",
+    ),
+]
+
+
+def test_errors(model, digits):
+    for arguments, text in ERRORS:
+        with pytest.raises(ValueError, match=text):
+            certificate(model, digits, **{"method": "nystrom", **arguments})
 
 
 def test_errors_of_models(digits):

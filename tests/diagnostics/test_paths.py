@@ -135,36 +135,6 @@ def test_weights_are_rows_that_count_more(blobs):
     assert everything["cost"][0] > 1.1 * part["cost"][0]
 
 
-@pytest.fixture
-def runs(monkeypatch):
-    """The results of each Lloyd loop."""
-    found = []
-
-    def spy(engine, *args, **options):
-        found.append(lloyd(engine, *args, **options))
-        return found[-1]
-
-    monkeypatch.setattr(paths, "lloyd", spy)
-    return found
-
-
-def test_k_that_are_alike_share_their_passes(blobs, runs, monkeypatch):
-    ks = [1, 2, 4, 4, 6, 9, 30]
-    together = cluster_count_path(blobs, ks, random_state=0)
-    assert len(runs) == 3 * 5  # for each subsample: 1, 2, 4 to 6, 9, 30
-    shared = [result for results in runs for result in results]
-    runs.clear()
-    monkeypatch.setattr(paths, "_MOST_CENTERS", 1)
-    apart = cluster_count_path(blobs, ks, random_state=0)
-    assert len(runs) == 3 * len(ks)
-    for name in together:
-        np.testing.assert_allclose(together[name], apart[name], rtol=1e-6)
-    alone = [result for results in runs for result in results]
-    for one, other in zip(shared, alone, strict=True):
-        np.testing.assert_array_equal(one.labels, other.labels)
-        assert one.n_iter == other.n_iter
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_mixed_restarts_end_where_each_ends_alone(weighted):
     rng = np.random.default_rng(0)
@@ -210,29 +180,29 @@ def test_forms_of_input_and_output(blobs):
     np.testing.assert_allclose(dense["cost"], csr["cost"], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda X: bandwidth_path(X, [], 3), r"gammas=\[\] should have"),
-        (lambda X: bandwidth_path(X, [-1.0], 3), r"gammas=-1.0 should be"),
-        (lambda X: bandwidth_path(X, [1.0], 0), r"n_clusters=0 should be"),
-        (lambda X: bandwidth_path(X, [1.0], 3, kernel="linear"), "have a bandwidth"),
-        (lambda X: bandwidth_path(X, [1.0], 3, kernel=Linear()), "have a bandwidth"),
-        (lambda X: bandwidth_path(X, [1.0], 3, kernel=min), "have a bandwidth"),
-        (lambda X: cluster_count_path(X, []), r"ks=\[\] should have"),
-        (lambda X: cluster_count_path(X, [0]), r"ks=0 should be"),
-        (lambda X: cluster_count_path(X, [401]), r"n_clusters=401 should be <= 400"),
-        (lambda X: cluster_count_path(X, [2], n_subsamples=1), "n_subsamples=1 should"),
-        (lambda X: cluster_count_path(X, [2], confidence=2), "confidence=2 should be"),
-        (lambda X: cluster_count_path(X * np.nan, [2]), "NaN"),
-        (
-            lambda X: cluster_count_path(
-                rbf_kernel(X[:50], gamma=1.0), [2], kernel="precomputed"
-            ),
-            "kernel='precomputed' should be another",
+ERRORS = [
+    (lambda X: bandwidth_path(X, [], 3), r"gammas=\[\] should have"),
+    (lambda X: bandwidth_path(X, [-1.0], 3), r"gammas=-1.0 should be"),
+    (lambda X: bandwidth_path(X, [1.0], 0), r"n_clusters=0 should be"),
+    (lambda X: bandwidth_path(X, [1.0], 3, kernel="linear"), "have a bandwidth"),
+    (lambda X: bandwidth_path(X, [1.0], 3, kernel=Linear()), "have a bandwidth"),
+    (lambda X: bandwidth_path(X, [1.0], 3, kernel=min), "have a bandwidth"),
+    (lambda X: cluster_count_path(X, []), r"ks=\[\] should have"),
+    (lambda X: cluster_count_path(X, [0]), r"ks=0 should be"),
+    (lambda X: cluster_count_path(X, [401]), r"n_clusters=401 should be <= 400"),
+    (lambda X: cluster_count_path(X, [2], n_subsamples=1), "n_subsamples=1 should"),
+    (lambda X: cluster_count_path(X, [2], confidence=2), "confidence=2 should be"),
+    (lambda X: cluster_count_path(X * np.nan, [2]), "NaN"),
+    (
+        lambda X: cluster_count_path(
+            rbf_kernel(X[:50], gamma=1.0), [2], kernel="precomputed"
         ),
-    ],
-)
-def test_errors(call, text, blobs):
-    with pytest.raises(ValueError, match=text):
-        call(blobs)
+        "kernel='precomputed' should be another",
+    ),
+]
+
+
+def test_errors(blobs):
+    for call, text in ERRORS:
+        with pytest.raises(ValueError, match=text):
+            call(blobs)

@@ -61,14 +61,14 @@ def make_problem(seed):
 
 def test_no_partition_undercuts_a_bound():
     near = 0
-    for seed in range(2_100):
+    for seed in range(700):
         K, D, k, weights = make_problem(seed)
         optimum = find_optimum(D, k, weights)
         problem = SubsetProblem(K, k, weights)
         found = problem.improve(max_steps=50)
         assert 0.0 <= found.spectral <= found.value <= optimum, seed
         near += found.value >= 0.99 * optimum
-    assert near > 1_500  # most of them are tight
+    assert near > 500  # most of them are tight
 
 
 def test_every_multiplier_gives_a_bound():
@@ -117,9 +117,9 @@ def test_weights_are_repeats():
     assert weighted.value == pytest.approx(repeated.value, rel=2e-3)
 
 
-@pytest.mark.parametrize("k", [5, 6, 9])
-def test_as_many_clusters_as_rows(k):
-    assert SubsetProblem(np.eye(5), k).improve().value == 0.0
+def test_as_many_clusters_as_rows():
+    for k in (5, 6, 9):
+        assert SubsetProblem(np.eye(5), k).improve().value == 0.0
 
 
 def test_values_that_overflow_are_refused():
@@ -127,8 +127,8 @@ def test_values_that_overflow_are_refused():
         SubsetProblem(np.full((3, 3), np.inf), 2)
 
 
-@pytest.mark.parametrize("total", [1, 4, 8])
-def test_the_cut_gives_the_trace(total):
-    values = np.sort(np.random.default_rng(total).normal(size=9)).astype(np.float32)
-    cut = _find_cut(values, total)
-    assert np.clip(values - cut, 0.0, 1.0).sum() == pytest.approx(total, rel=1e-5)
+def test_the_cut_gives_the_trace():
+    for total in (1, 4, 8):
+        values = np.sort(np.random.default_rng(total).normal(size=9)).astype(np.float32)
+        cut = _find_cut(values, total)
+        assert np.clip(values - cut, 0.0, 1.0).sum() == pytest.approx(total, rel=1e-5)

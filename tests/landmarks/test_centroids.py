@@ -72,40 +72,11 @@ def test_more_passes_and_more_restarts_lower_the_cost():
     assert costs[0] > costs[1] > costs[2] > mean_cost(max_iter=30, n_init=6)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
-def test_points_have_the_float_type_of_the_rows(dtype):
-    X = np.random.default_rng(5).integers(0, 200, size=(100, 3)).astype(dtype)
-    chosen = select_landmarks(X, 7, "kmeans", random_state=0)
-    assert chosen.points.shape == (7, 3)
-    assert chosen.points.dtype == (np.float64 if dtype == np.float64 else np.float32)
-
-
-@pytest.mark.parametrize("value", [0.1, 1e6 + 0.1])
-def test_fewer_values_than_asked_for_warn(value):
-    X = np.repeat(value * np.array([[1.0, 0.7], [0.2, 0.3], [0.4, 0.9]]), 7, axis=0)
-    with pytest.warns(
-        UserWarning, match="Only 3 landmarks were chosen of n_landmarks=8"
-    ):
-        chosen = select_landmarks(X, 8, "kmeans", random_state=1)
-    expected = in_order(np.unique(X, axis=0))
-    np.testing.assert_allclose(in_order(chosen.points), expected, rtol=1e-12)
-
-
 def test_no_point_is_a_landmark_twice():
     centers = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
     with Workers(1) as workers:
         landmarks = centroid_landmarks(as_rows(np.ones((5, 2)), workers), centers)
     np.testing.assert_array_equal(landmarks.points, centers[:2])
-
-
-def test_rows_of_weight_zero_play_no_part():
-    X, labels = blobs()
-    weights = (labels != 2).astype(float)
-    points = select_landmarks(
-        X, 4, Centroids(n_init=5), sample_weight=weights, random_state=2
-    ).points
-    means = [X[labels == j].mean(axis=0) for j in (0, 1, 3, 4)]
-    np.testing.assert_allclose(in_order(points), in_order(np.array(means)), rtol=1e-9)
 
 
 def test_in_an_estimator_with_progress():
@@ -140,10 +111,11 @@ def test_in_an_estimator_with_progress():
     assert clone(selector).get_params() == {"n_init": 1, "max_iter": 20, "tol": 1e-3}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("n_init", 0), ("max_iter", 1.5), ("tol", -0.1)]
-)
-def test_parameters_are_checked(name, value):
-    selector = Centroids().set_params(**{name: value})
-    with pytest.raises(ValueError, match=f"{name}={value} should be"):
-        select_landmarks(blobs()[0], 5, selector)
+ERRORS = [("n_init", 0), ("max_iter", 1.5), ("tol", -0.1)]
+
+
+def test_parameters_are_checked():
+    for name, value in ERRORS:
+        selector = Centroids().set_params(**{name: value})
+        with pytest.raises(ValueError, match=f"{name}={value} should be"):
+            select_landmarks(blobs()[0], 5, selector)

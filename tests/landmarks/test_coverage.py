@@ -9,7 +9,7 @@ from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.data.rows import as_rows
 from sketchmeans.kernels import as_kernel
 from sketchmeans.landmarks import Landmarks
-from sketchmeans.landmarks.coverage import cover_rare_rows
+from sketchmeans.landmarks.coverage import cover_columns, cover_rare_rows
 from sketchmeans.numerics.parallel import Workers
 
 
@@ -28,7 +28,7 @@ def cover(X, indices, cost, gamma=0.5, weights=None):
         rows = as_rows(X, workers, weights)
         kernel = as_kernel("rbf", gamma=gamma)
         given = Landmarks(X[indices], indices)
-        found = cover_rare_rows(given, rows, kernel, np.arange(len(X)), cost)
+        found = cover_rare_rows(given, rows, kernel, cost)
     return found
 
 
@@ -78,12 +78,27 @@ def test_the_cost_is_that_of_the_exact_fit(seed):
     assert model.cost_ <= 1.06 * exact.cost_
 
 
+def test_a_column_in_which_all_landmarks_agree_gets_the_row_farthest_from_them():
+    X = np.zeros((9000, 4))
+    X[:, 0] = np.arange(9000)
+    X[[4, 5000, 8999], 1] = [1.0, -2.0, 1.0]
+    X[[7000, 7001], 2] = [1.0, 3.0]
+    weights = np.ones(9000)
+    weights[7001] = 0.0
+    indices = np.arange(100, 110)
+    with Workers(2) as workers:
+        rows, kernel = as_rows(X, workers, weights), as_kernel("linear")
+        found = cover_columns(Landmarks(X[indices], indices), rows, kernel)
+    np.testing.assert_array_equal(found.indices, [*indices, 5000, 7000])
+    np.testing.assert_array_equal(found.points, X[found.indices])
+
+
 def test_a_rare_flag_gets_a_landmark_with_a_linear_kernel():
     """Three rows of many have a flag; scaled, it is a fifth of all variance."""
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=(30_000, 4)), np.zeros(30_000)])
-    X[[7, 15_000, 29_999], -1] = 100.0
-    exact = KMeans(6, n_init=10, random_state=0).fit(X).inertia_
+    X = np.column_stack([rng.normal(size=(12_000, 4)), np.zeros(12_000)])
+    X[[5_000, 9_000, 11_999], -1] = 100.0
+    exact = KMeans(6, n_init=3, random_state=0).fit(X).inertia_
     model = NystromKMeans(6, kernel="linear", random_state=0).fit(X)
     assert (model.landmarks_[:, -1] == 100.0).any()
     assert model.inertia_ <= 1.01 * exact

@@ -61,6 +61,17 @@ def set_law(K, size, weights):
 
 
 @pytest.mark.law
+def test_who_leaves_is_drawn_by_the_determinant_of_those_who_stay():
+    rng, ratios = np.random.default_rng(0), np.array([1.0, 0.0, 2.0])
+    left = [_EXCHANGES["determinant"](ratios, rng) for _ in range(2000)]
+    numbers = [3 if slot is None else slot for slot in left]  # 3 is the newcomer
+    assert law_p_value(numbers, {0: 0.25, 2: 0.5, 3: 0.25}) > LEVEL
+    left = [_EXCHANGES["uniform"](0.5 * ratios, rng) for _ in range(2000)]
+    numbers = [3 if slot is None else slot for slot in left]
+    assert law_p_value(numbers, {0: 1 / 6, 2: 1 / 3, 3: 0.5}) > LEVEL
+
+
+@pytest.mark.law
 @pytest.mark.parametrize(
     ("exchange", "weights"),
     [("determinant", W6), ("uniform", None)],
@@ -237,17 +248,6 @@ def test_without_steps_the_start_is_left_as_it_is(start):
     np.testing.assert_array_equal(more.points, X[more.indices])
 
 
-@every_exchange
-def test_no_value_is_chosen_twice(exchange):
-    X = np.repeat(scattered(12), 8, axis=0)
-    selector = KDPP(start="uniform", exchange=exchange, n_steps=300)
-    chosen = select_landmarks(X, 8, selector, gamma=0.05, random_state=1)
-    assert len(np.unique(chosen.points, axis=0)) == 8
-    with pytest.warns(UserWarning, match="Only 12 landmarks were chosen") as caught:
-        assert len(select_landmarks(X, 20, selector, random_state=1)) == 12
-    assert len(caught) == 1
-
-
 def test_an_indefinite_or_zero_kernel_still_gives_landmarks():
     with pytest.warns(UserWarning, match="not positive semi-definite"):
         chosen = select_landmarks(
@@ -258,13 +258,14 @@ def test_an_indefinite_or_zero_kernel_still_gives_landmarks():
     assert len(select_landmarks(X, 2, KDPP(start="uniform"), kernel="linear")) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("start", "best"), ("exchange", None), ("n_steps", -1)]
-)
-def test_parameters_are_checked(name, value):
-    selector = KDPP().set_params(**{name: value})
-    with pytest.raises(ValueError, match=f"{name}={value!r} should be"):
-        select_landmarks(scattered(20), 5, selector)
+ERRORS = [("start", "best"), ("exchange", None), ("n_steps", -1)]
+
+
+def test_parameters_are_checked():
+    for name, value in ERRORS:
+        selector = KDPP().set_params(**{name: value})
+        with pytest.raises(ValueError, match=f"{name}={value!r} should be"):
+            select_landmarks(scattered(20), 5, selector)
 
 
 def test_kernel_values_that_overflow_are_an_error():

@@ -108,11 +108,11 @@ def test_the_estimate_from_a_sample_is_unbiased_for_the_whole():
     assert np.mean(estimates) == pytest.approx(model.cost_, rel=0.02)
 
 
-@pytest.mark.parametrize(("n", "k"), [(10, 9), (60, 40), (8, 8), (5, 1), (1, 1)])
-def test_at_least_k_and_at_most_n(n, k):
-    X = np.random.default_rng(0).normal(size=(n, 3))
-    model = NystromKMeans(k, gamma=0.5, n_jobs=1, random_state=0).fit(X)
-    assert k <= len(model.landmarks_) <= n
+def test_at_least_k_and_at_most_n():
+    for n, k in ((10, 9), (60, 40), (8, 8), (5, 1), (1, 1)):
+        X = np.random.default_rng(0).normal(size=(n, 3))
+        model = NystromKMeans(k, gamma=0.5, n_jobs=1, random_state=0).fit(X)
+        assert k <= len(model.landmarks_) <= n
 
 
 def test_at_least_k_where_there_are_very_many_clusters(monkeypatch):

@@ -114,16 +114,6 @@ def test_weights_equal_repeats_in_law_when_one_round_is_not_enough(draw):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
-def test_values_are_distinct(draw, weighted, form):
-    rng = np.random.default_rng(7)
-    X = rng.integers(0, 3, size=(400, 3)).astype(float)  # at most 27 values
-    weights = rng.random(400) if weighted else None
-    for drawn in draw(form(X), 20, 20, seed=8, weights=weights):
-        assert len(np.unique(X[drawn], axis=0)) == len(drawn) == 20
-
-
-@pytest.mark.parametrize("weighted", [False, True])
 def test_rare_values_are_found_when_all_are_wanted(draw, weighted):
     X = np.zeros((5000, 1))
     X[[17, 2500, 4999]] = [[1.0], [2.0], [3.0]]
@@ -144,15 +134,6 @@ def test_signs_of_zero_and_stored_zeros_make_no_difference(draw):
     assert all(2 in drawn for drawn in draw(unsorted, 2, 50))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_fewer_values_than_asked_for_warn(draw, weighted):
-    X = np.repeat(line(3), 50, axis=0)
-    weights = np.repeat([1.0, 2.0, 3.0], 50) if weighted else None
-    with pytest.warns(UserWarning, match="Only 3 landmarks .* n_landmarks=7"):
-        drawn = draw(X, 7, 1, weights=weights)
-    assert sorted(X[drawn[0], 0]) == [0.0, 1.0, 2.0]
-
-
 @pytest.mark.parametrize("replace", [False, True])
 def test_rows_of_weight_zero_are_never_landmarks(draw, replace):
     weights = np.array([0.0, 1.0, 0.0, 2.0, 1.0, 0.0])
@@ -161,16 +142,6 @@ def test_rows_of_weight_zero_are_never_landmarks(draw, replace):
     if not replace:
         with pytest.warns(UserWarning, match="Only 3 landmarks"):
             draw(line(6), 4, 1, weights=weights)
-
-
-def test_a_precomputed_kernel_has_row_numbers_for_points():
-    K = np.exp(-((line(9) - line(9).T) ** 2))
-    with Workers(1) as workers:
-        landmarks = Uniform().select(
-            as_rows(K, workers), as_kernel("precomputed"), 4, np.random.default_rng(0)
-        )
-    np.testing.assert_array_equal(landmarks.points, landmarks.indices[:, None])
-    assert len(set(landmarks.indices.tolist())) == 4
 
 
 def test_the_estimator_takes_the_selector_by_name_and_as_an_object():

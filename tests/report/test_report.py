@@ -24,6 +24,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans, load, save
 from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics import (
+    Certificate,
     bandwidth_path,
     certificate,
     cluster_count_path,
@@ -35,19 +36,18 @@ from sketchmeans.report import (
     LIGHT,
     Report,
     plot_agreement,
-    plot_bandwidth_path,
+    plot_certificate_path,
     plot_cost_path,
     plot_features,
-    plot_k_path,
     plot_landmark_path,
     plot_map,
     plot_margins,
+    plot_path,
     plot_residual,
     plot_sizes,
     write_report,
 )
-from sketchmeans.report.drawing import darken
-from sketchmeans.report.figures import draw_svg
+from sketchmeans.report.drawing import darken, draw_svg
 from sketchmeans.report.words import describe_weights
 from tests import chromium
 
@@ -210,6 +210,7 @@ def test_control_and_bidirectional_characters_are_spelled_out(tmp_path):
         feature_names=[f"{UNSEEN}{i}" for i in range(4)],
         title=f"Title {UNSEEN}",
         command=f"sketchmeans fit '{UNSEEN}'\nand more",
+        certificate=None,
     )
     page = _Page(path)
     shown = r"\x1b[31m\x07\u202egnp.exe\u2066\u2028\x00\r\ud800"
@@ -234,7 +235,7 @@ def test_spreadsheets_see_no_formulas(full):
 
 @pytest.mark.parametrize("model", [SKETCHED, REDUCED], ids=["sketched", "reduced"])
 def test_every_estimator_has_a_report(model, tmp_path):
-    write_report(model, X, tmp_path / "r.html")
+    write_report(model, X, tmp_path / "r.html", certificate="nystrom")
     page = _Page(tmp_path / "r.html")
     assert type(model).__name__ in page.text
     assert len(page.all("article")) == 3
@@ -246,7 +247,9 @@ def test_every_estimator_has_a_report(model, tmp_path):
 def test_sparse_images_and_precomputed(tmp_path):
     table = sparse.csr_array(np.where(X > 0, X, 0.0))
     model = NystromKMeans(3, n_landmarks=30, random_state=0).fit(table)
-    write_report(model, table, tmp_path / "s.html", image_shape=(2, 2))
+    write_report(
+        model, table, tmp_path / "s.html", image_shape=(2, 2), certificate=None
+    )
     page = _Page(tmp_path / "s.html")
     assert "a sparse table" in page.text
     assert sum(a["src"].startswith("data:image/png") for a in page.all("img")) == 6
@@ -263,12 +266,14 @@ def test_sparse_images_and_precomputed(tmp_path):
 def test_one_cluster_one_feature_and_empty_clusters(tmp_path):
     column = X[:, :1]
     model = NystromKMeans(1, n_landmarks=20, random_state=0).fit(column)
-    found = write_report(model, column, tmp_path / "one.html").summary
+    found = write_report(model, column, tmp_path / "one.html", certificate=None).summary
     assert found.margins is None
     assert found.border_share is None
     assert "There is one cluster" in _Page(tmp_path / "one.html").text
     some = X[SKETCHED.labels_ != 1]  # new rows, none of which is in cluster 1
-    found = write_report(SKETCHED, some, tmp_path / "empty.html").summary
+    found = write_report(
+        SKETCHED, some, tmp_path / "empty.html", certificate=None
+    ).summary
     assert found.sizes[1] == 0
     page = _Page(tmp_path / "empty.html")
     assert "1 of them without rows" in page.text
@@ -284,7 +289,8 @@ def test_weights_of_the_fit_are_mentioned(tmp_path):
     assert describe_weights(model.fit(rows).partial_fit(rows)) == ""
     save(model.fit(rows, sample_weight=0.3 * twos), tmp_path / "m.skm")
     assert "had weights, 135 in all" in describe_weights(load(tmp_path / "m.skm"))
-    write_report(model.fit(rows, sample_weight=twos), rows, tmp_path / "r.html")
+    model.fit(rows, sample_weight=twos)
+    write_report(model, rows, tmp_path / "r.html", certificate=None)
     text = "the rows of the fit had weights, 450 in all"
     assert text in _Page(tmp_path / "r.html").text
 
@@ -339,6 +345,7 @@ def test_files_larger_than_memory_are_read_in_parts(tmp_path):
         source,
         tmp_path / "r.html",
         y=np.arange(120_000) % 3,
+        certificate="subsample",
         on_stage=stages.append,
     )
     assert stages == ["clusters", "map", "certificate", "pictures"]
@@ -365,25 +372,25 @@ def test_the_file_appears_whole_or_not_at_all(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["r.html"]
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"path": "/nowhere/at/all.html"}, "path='/nowhere/at/all.html' should be"),
-        ({"feature_names": ["a"]}, "feature_names of length 1 should have 4"),
-        ({"image_shape": (3, 3)}, r"image_shape=\(3, 3\) should be .* product of 4"),
-        ({"image_shape": "4x1"}, "image_shape='4x1' should be"),
-        ({"certificate": "exact"}, "certificate='exact' should be one of"),
-        ({"sample_size": 0}, "sample_size=0 should be an integer >= 1"),
-        ({"paths": {"cost": [1.0]}}, "should be what bandwidth_path"),
-        ({"y": [0, 1]}, "y of 2 labels should have 900"),
-        ({"model": PCA()}, "should be a fitted KernelKMeans"),
-    ],
-)
-def test_wrong_parameters_are_named(params, message, tmp_path):
-    given = {"model": MODEL, "X": X, "path": tmp_path / "r.html", **params}
-    with pytest.raises(ValueError, match=message):
-        write_report(given.pop("model"), given.pop("X"), given.pop("path"), **given)
-    assert not os.listdir(tmp_path)
+WRONG_PARAMETERS = [
+    ({"path": "/nowhere/at/all.html"}, "path='/nowhere/at/all.html' should be"),
+    ({"feature_names": ["a"]}, "feature_names of length 1 should have 4"),
+    ({"image_shape": (3, 3)}, r"image_shape=\(3, 3\) should be .* product of 4"),
+    ({"image_shape": "4x1"}, "image_shape='4x1' should be"),
+    ({"certificate": "exact"}, "certificate='exact' should be one of"),
+    ({"sample_size": 0}, "sample_size=0 should be an integer >= 1"),
+    ({"paths": {"cost": [1.0]}}, "should be what bandwidth_path"),
+    ({"y": [0, 1]}, "y of 2 labels should have 900"),
+    ({"model": PCA()}, "should be a fitted KernelKMeans"),
+]
+
+
+def test_wrong_parameters_are_named(tmp_path):
+    for params, message in WRONG_PARAMETERS:
+        given = {"model": MODEL, "X": X, "path": tmp_path / "r.html", **params}
+        with pytest.raises(ValueError, match=message):
+            write_report(given.pop("model"), given.pop("X"), given.pop("path"), **given)
+        assert not os.listdir(tmp_path)
 
 
 def test_a_model_must_be_fitted(tmp_path):
@@ -442,8 +449,8 @@ def _plots():
         "residual": (plot_residual, sampled, "landmarks"),
         "cost": (plot_cost_path, MODEL, "Iteration"),
         "landmarks": (plot_landmark_path, MODEL, "Landmarks"),
-        "gamma": (plot_bandwidth_path, gamma_path, "gamma"),
-        "k": (plot_k_path, k_path, "Number of clusters"),
+        "gamma": (plot_path, gamma_path, "gamma"),
+        "k": (plot_path, k_path, "Number of clusters"),
     }
 
 
@@ -467,15 +474,27 @@ def test_plots_make_their_own_axes():
 
 def test_plots_refuse_what_they_cannot_draw():
     with pytest.raises(ValueError, match="should be one of"):
-        plot_k_path({"n_clusters": [1], "cost": [1.0]}, column="beauty")
-    with pytest.raises(ValueError, match="a column 'gamma'"):
-        plot_bandwidth_path({"n_clusters": [1], "cost": [1.0]}, column="cost")
+        plot_path({"n_clusters": [1], "cost": [1.0]}, column="beauty")
+    with pytest.raises(ValueError, match="a column 'gamma' or 'n_clusters'"):
+        plot_path({"cost": [1.0]}, column="cost")
     with pytest.raises(ValueError, match="that has landmarks"):
         plot_residual(row_map(SKETCHED, X, sample_size=20))
     with pytest.raises(ValueError, match="n_landmarks='auto'"):
         plot_landmark_path(REDUCED)
     with pytest.raises(ValueError, match="list of costs"):
         plot_cost_path([])
+    with pytest.raises(ValueError, match="should be 'semidefinite'"):
+        plot_certificate_path(Certificate("nystrom", 0.8, 1.0, 0.1, 1.0))
+
+
+@pytest.mark.parametrize(("confidence", "n_lines"), [(1.0, 2), (0.95, 3)])
+def test_the_bound_rises_below_the_cost(confidence, n_lines):
+    path = np.array([[0.1, 0.5, 0.6], [0.2, 0.6, 0.8]])
+    found = Certificate("semidefinite", 0.8, 1.0, None, confidence, path=path)
+    ax = plot_certificate_path(found, Figure().add_subplot())
+    assert len(ax.lines) == n_lines
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), path[:, 2])
+    np.testing.assert_array_equal(ax.lines[-1].get_ydata(), [1.0, 1.0])
 
 
 def test_dark_is_light_with_other_colours():

@@ -71,24 +71,24 @@ def test_result_is_readable_and_becomes_json():
     assert "svd_width" not in repr(sketch_size("projection", 10))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("pca", 10),
-            r"method='pca' should be one of \['sampling', 'projection', 'svd'",
-        ),
-        (("svd", 0), "n_clusters=0 should be an integer >= 1"),
-        (("sampling", 10, 0.34), "eps=0.34 should be > 0 and < 0.333333"),
-        (("projection", 10, 0.0), "eps=0.0 should be > 0 and < 0.333333"),
-        (("svd", 10, 1.0), "eps=1.0 should be > 0 and < 1"),
-        (("sampling", 10, 0.3, 0.06), r"delta=0.06 should be > 0 and < 0.06"),
-        (("svd", 10, 0.3, 0.1, 0), "n_features=0 should be an integer >= 1"),
-    ],
-)
-def test_errors_name_the_parameter(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        sketch_size(*arguments)
+ERRORS = [
+    (
+        ("pca", 10),
+        r"method='pca' should be one of \['sampling', 'projection', 'svd'",
+    ),
+    (("svd", 0), "n_clusters=0 should be an integer >= 1"),
+    (("sampling", 10, 0.34), "eps=0.34 should be > 0 and < 0.333333"),
+    (("projection", 10, 0.0), "eps=0.0 should be > 0 and < 0.333333"),
+    (("svd", 10, 1.0), "eps=1.0 should be > 0 and < 1"),
+    (("sampling", 10, 0.3, 0.06), r"delta=0.06 should be > 0 and < 0.06"),
+    (("svd", 10, 0.3, 0.1, 0), "n_features=0 should be an integer >= 1"),
+]
+
+
+def test_errors_name_the_parameter():
+    for arguments, message in ERRORS:
+        with pytest.raises(ValueError, match=message):
+            sketch_size(*arguments)
 
 
 def test_eps_up_to_1_for_the_svd():

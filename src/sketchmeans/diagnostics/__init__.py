@@ -19,15 +19,16 @@ from sketchmeans.diagnostics.advice import (
 )
 from sketchmeans.diagnostics.agreement import (
     Agreement,
+    Comparison,
     adjusted_rand_score,
     agreement,
     clustering_accuracy,
+    compare_models,
     normalized_mutual_info_score,
 )
 from sketchmeans.diagnostics.certificate import certificate
 from sketchmeans.diagnostics.certificate_result import Certificate
 from sketchmeans.diagnostics.columns import ColumnSummary, column_summary
-from sketchmeans.diagnostics.comparison import Comparison, compare_models
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.row_map import RowMap, row_map
 from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary

@@ -67,14 +67,11 @@ def advised_cluster_count(path: Mapping[str, Any]) -> Advice:
     near = np.flatnonzero(stability >= stability.max() - _AS_STABLE)
     best = int(near[counts[near].argmax()])
     k, agreed = int(counts[best]), f"(agreement {stability[best]:.2f} of 1)"
-    is_clear = bool(stability[best] >= _HARDLY_STABLE)
-    note = f"{k} is the most clusters that different samples agree on {agreed}."
-    if not is_clear:
-        note = (
-            "No number of clusters is clear: different samples hardly agree on any. "
-            f"{k} is the best of these {agreed}."
-        )
-    return Advice(k, is_clear, note)
+    if stability[best] >= _HARDLY_STABLE:
+        note = f"{k} is the most clusters that different samples agree on {agreed}."
+        return Advice(k, True, note)
+    note = "No number of clusters is clear: different samples hardly agree on any."
+    return Advice(k, False, f"{note} {k} is the best of these {agreed}.")
 
 
 def advised_bandwidth(
@@ -99,31 +96,24 @@ def advised_bandwidth(
         for name in ("gamma", "stability", "ratio", "effective_dimension")
     )
     usable = (dimension >= n_clusters) & (dimension <= _FAR_TOO_SHARP * n_samples)
-    any_usable = bool(usable.any())
-    if not any_usable:
-        usable = np.ones(len(gammas), bool)
-    top = stability[usable].max()
-    near = np.flatnonzero(usable & (stability >= top - _ABOUT_AS_STABLE))
+    candidates = usable if usable.any() else np.ones(len(gammas), bool)
+    top = stability[candidates].max()
+    near = np.flatnonzero(candidates & (stability >= top - _ABOUT_AS_STABLE))
     best = int(near[ratio[near].argmin()])
     gamma, agreed = float(gammas[best]), f"(agreement {stability[best]:.2f} of 1)"
-    is_clear = any_usable and bool(stability[best] >= _HARDLY_STABLE)
-    if is_clear:
-        bound = "."
-        if ratio[best] < np.inf:
-            within = f"{ratio[best]:.2f} times the best possible"
-            bound = f", and the cost is certainly within {within}."
-        note = f"Different samples agree on its clusters {agreed}{bound}"
-    elif any_usable:
-        note = (
-            "No bandwidth is clear: different samples hardly agree with any. "
-            f"{gamma:.4g} is the best of these {agreed}."
+    if not usable.any():
+        note = "all rows look the same, or no two alike. Try others, or another number"
+        return Advice(gamma, False, f"No bandwidth is clear: {note} of clusters.")
+    if stability[best] < _HARDLY_STABLE:
+        note = "No bandwidth is clear: different samples hardly agree with any."
+        return Advice(
+            gamma, False, f"{note} {gamma:.4g} is the best of these {agreed}."
         )
-    else:
-        note = (
-            "No bandwidth is clear: all rows look the same, or no two alike. Try "
-            "others, or another number of clusters."
-        )
-    return Advice(gamma, is_clear, note)
+    note = f"Different samples agree on its clusters {agreed}"
+    if ratio[best] < np.inf:
+        within = f"{ratio[best]:.2f} times the best possible"
+        note += f", and the cost is certainly within {within}"
+    return Advice(gamma, True, f"{note}.")
 
 
 def bandwidth_grid(

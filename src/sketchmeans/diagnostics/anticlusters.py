@@ -13,8 +13,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from sketchmeans.data.rows import Rows, block_height, block_slices
-from sketchmeans.kernels import Kernel, KernelColumns
+from sketchmeans.kernels import KernelColumns
 from sketchmeans.numerics.linalg import Array, eigen_decomposition, pseudo_inverse
+from sketchmeans.theory.problem import Problem
 
 #: Directions in which the means of subsets are balanced, and landmarks that span them.
 _DIRECTIONS, _LANDMARKS = 150, 400
@@ -26,20 +27,13 @@ _TOGETHER = 100
 
 @dataclass(frozen=True)
 class Directions:
-    """Leading directions of the rows about the centres of their clusters.
+    """Leading directions of the rows about the centres of their clusters."""
 
-    Attributes
-    ----------
-    columns : callable
-        Kernel values of a block of rows with some landmarks.
-    matrix : ndarray of shape (m, p)
-        Kernel values times this are coordinates.
-    means : ndarray of shape (k, p)
-        Coordinates of the clusters' means.
-    """
-
+    #: Kernel values of a block of rows with some landmarks; times the matrix (m, p),
+    #: these are coordinates.
     columns: KernelColumns
     matrix: Array
+    #: Coordinates (k, p) of the clusters' means.
     means: Array
 
     def locate(self, rows: Rows, numbers: Array, labels: Array) -> Array:
@@ -53,16 +47,11 @@ class Directions:
         return located
 
 
-def find_directions(
-    rows: Rows,
-    kernel: Kernel,
-    labels: Array,
-    n_clusters: int,
-    rng: np.random.Generator,
-) -> Directions:
+def find_directions(problem: Problem, labels: Array, n_clusters: int) -> Directions:
     """Return leading directions, from the Nyström features of a sample of rows."""
+    rows, kernel = problem.rows, problem.kernel
     counting = np.flatnonzero(labels >= 0)
-    sample = rng.permutation(counting)[:_SCATTER_ROWS]
+    sample = problem.rng.permutation(counting)[:_SCATTER_ROWS]
     points = kernel.points(rows, np.sort(sample[:_LANDMARKS]))
     columns = kernel.against(points, np.float64, rows.workers)
     values = columns(rows.take(np.sort(sample)))
@@ -122,17 +111,10 @@ def balance_means(
 ) -> Array:
     """Return a subset for each row so that sums over clusters and subsets are small.
 
-    Round by round, each subset gets one row of the cluster, by the assignment of least
-    inner products with the sums so far: a subset is drawn back to where it started.
-    The rows farthest out go first.
-
-    Parameters
-    ----------
-    R : ndarray of shape (n, p)
-        Rows about the means of their clusters.
-    labels : ndarray of shape (n,)
-    n_subsets : int
-    weights : ndarray of shape (n,), optional
+    Rows R (n, p) are given about the means of their clusters.  Round by round, each
+    subset gets one row of the cluster, by the assignment of least inner products with
+    the sums so far: a subset is drawn back to where it started.  The rows farthest out
+    go first.
     """
     if weights is not None:
         R = R * weights[:, None].astype(R.dtype)

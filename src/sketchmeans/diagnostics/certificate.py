@@ -46,8 +46,12 @@ from sketchmeans.numerics.parameters import (
     check_number,
     check_option,
 )
-from sketchmeans.theory.checks import check_below, check_positive
-from sketchmeans.theory.problem import check_definite
+from sketchmeans.theory.problem import (
+    Problem,
+    check_below,
+    check_definite,
+    check_positive,
+)
 
 #: Landmarks for a model that has none of its own.
 _LANDMARKS = 1_000
@@ -103,7 +107,7 @@ def certificate(
     If all subsets are done in time the bound is *certain*.  Else it holds *at a
     confidence*: the spectral bounds of all subsets are certain, and what the programme
     adds to them is sampled in random order, with an interval that holds whenever
-    sampling stops (`betting`).  About a millisecond of one core for each row.
+    sampling stops.  About a millisecond of one core for each row.
 
     **method="nystrom"**: with the Nyström approximation K̃ in place of K, as
     ``K − K̃ ⪰ 0``.  Certain, up to rounding: kernel values are in the float type of the
@@ -190,7 +194,7 @@ def certificate(
     X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
         rows = model._view(as_weighted_rows(X, sample_weight, workers))
-        kernel = _check_kernel(model, rows, rng)
+        problem = Problem(rows, _check_kernel(model, rows, rng), rng)
         k = len(model.cluster_sizes_)  # `n_clusters` may have been set since the fit
         seconds = _SECONDS if max_seconds is None else float(max_seconds)
         n = len(rows)
@@ -201,15 +205,13 @@ def certificate(
             method = "nystrom" if is_remote or few else "semidefinite"
         if method == "subsample":
             found = _certify_by_subsamples(
-                model, rows, kernel, n_subsamples, subsample_size, confidence, rng
+                model, problem, n_subsamples, subsample_size, confidence
             )
         elif method == "nystrom":
-            found = _certify_by_landmarks(model, rows, kernel, n_landmarks, rng)
+            found = _certify_by_landmarks(model, problem, n_landmarks)
         else:
             goal = Goal(start, seconds, inf if ratio is None else ratio, confidence)
-            found = _certify_by_subsets(
-                model, rows, kernel, size, goal, rng, on_progress
-            )
+            found = _certify_by_subsets(model, problem, size, goal, on_progress)
     return replace(found, n_clusters=k, seconds=time.perf_counter() - start)
 
 
@@ -236,15 +238,13 @@ def _check_options(method: str, confidence: Any, options: dict[str, Any]) -> flo
 
 def _certify_by_subsets(
     model: Model,
-    rows: Rows,
-    kernel: Kernel,
+    problem: Problem,
     size: int,
     goal: Goal,
-    rng: np.random.Generator,
     on_progress: OnProgress | None,
 ) -> Certificate:
-    labels, costs = _assign_rows(model, rows)
-    total, cost = rows.total_weight, float(costs.sum())
+    labels, costs = _assign_rows(model, problem.rows)
+    total, cost = problem.rows.total_weight, float(costs.sum())
     goal = replace(goal, wanted=cost / goal.wanted if goal.wanted < inf else inf)
 
     def show(done: int, of_all: int, bound: float) -> None:
@@ -252,9 +252,7 @@ def _certify_by_subsets(
             on_progress(done, of_all, bound / total)
 
     k = len(model.cluster_sizes_)
-    found = bound_by_partition(
-        rows, kernel, labels, costs, k, size, goal, rng, on_progress=show
-    )
+    found = bound_by_partition(problem, labels, costs, k, size, goal, show)
     path = np.array(found.path)
     path[:, 1:] /= total
     is_certain = goal.confidence == 1.0 or found.is_complete
@@ -289,31 +287,26 @@ def _assign_rows(model: Model, rows: Rows) -> tuple[Array, Array]:
 
 def _certify_by_subsamples(
     model: Model,
-    rows: Rows,
-    kernel: Kernel,
+    problem: Problem,
     n_subsamples: int | None,
     subsample_size: int | None,
     confidence: float,
-    rng: np.random.Generator,
 ) -> Certificate:
-    n, k = len(rows), len(model.cluster_sizes_)
+    rows, k = problem.rows, len(model.cluster_sizes_)
+    n = len(rows)
     size = min(_MOST_ROWS, max(n // 8, min(n // 2, _FEW_ROWS), 2))
     size = min(subsample_size or size, n)
     count = n_subsamples or _SUBSAMPLES
-    bound = bound_by_subsamples(rows, kernel, [k], count, size, confidence, rng)[0]
+    bound = bound_by_subsamples(problem, [k], count, size, confidence)[0]
     cost = _compute_cost(model, rows) / rows.total_weight
     return Certificate("subsample", float(bound), cost, None, confidence)
 
 
 def _certify_by_landmarks(
-    model: Model,
-    rows: Rows,
-    kernel: Kernel,
-    n_landmarks: int | None,
-    rng: np.random.Generator,
+    model: Model, problem: Problem, n_landmarks: int | None
 ) -> Certificate:
-    moment, cost = _compute_moment(model, rows, kernel, n_landmarks, rng)
-    total = rows.total_weight
+    moment, cost = _compute_moment(model, problem, n_landmarks)
+    total = problem.rows.total_weight
     bound = moment.lower_bound(len(model.cluster_sizes_)) / total
     residual, m = moment.residual / total, moment.n_landmarks
     return Certificate(
@@ -335,13 +328,10 @@ def _compute_cost(model: Model, rows: Rows) -> float:
 
 
 def _compute_moment(
-    model: Model,
-    rows: Rows,
-    kernel: Kernel,
-    n_landmarks: int | None,
-    rng: np.random.Generator,
+    model: Model, problem: Problem, n_landmarks: int | None
 ) -> tuple[SecondMoment, float]:
     """Return the moment behind the bound, and the total cost of the centres."""
+    rows, kernel = problem.rows, problem.kernel
     if isinstance(model, SketchedKMeans):
         if n_landmarks is not None:
             raise ValueError(
@@ -349,7 +339,7 @@ def _compute_moment(
                 "bound needs no landmarks."
             )
         return compute_linear_moment(rows), _compute_cost(model, rows)
-    points = _choose_landmarks(model, rows, kernel, n_landmarks, rng)
+    points = _choose_landmarks(model, problem, n_landmarks)
     if isinstance(model, NystromKMeans) and len(model.dual_coef_) <= points.shape[0]:
         space = fitted_space(model, rows)
         # The model's landmarks come first: one pass over kernel values serves both.
@@ -360,13 +350,10 @@ def _compute_moment(
 
 
 def _choose_landmarks(
-    model: KernelKMeans | NystromKMeans,
-    rows: Rows,
-    kernel: Kernel,
-    n_landmarks: int | None,
-    rng: np.random.Generator,
+    model: KernelKMeans | NystromKMeans, problem: Problem, n_landmarks: int | None
 ) -> Block:
     """Return the model's landmarks, and rows in random order after them."""
+    rows, kernel = problem.rows, problem.kernel
     own = model.landmarks_ if isinstance(model, NystromKMeans) else None
     n_own = 0 if own is None else int(own.shape[0])
     wanted = n_landmarks or n_own or min(_LANDMARKS, len(rows))
@@ -377,7 +364,7 @@ def _choose_landmarks(
             f"n_landmarks={wanted} should be <= {n_own + len(rows)}: those of the "
             "model, and all rows."
         )
-    order = rng.permutation(len(rows))
+    order = problem.rng.permutation(len(rows))
     if is_given(kernel) and own is not None:  # points are numbers: no row twice
         order = order[~np.isin(order, own.ravel())]
     drawn = kernel.points(rows, order[: wanted - n_own])

@@ -8,16 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, log
 
 import numpy as np
 
 from sketchmeans.data.rows import Rows
 from sketchmeans.diagnostics.anticlusters import cut_rows, find_directions
-from sketchmeans.diagnostics.betting import bound_mean
 from sketchmeans.diagnostics.semidefinite import SubsetProblem
 from sketchmeans.kernels import Kernel, is_given, toarray
 from sketchmeans.numerics.linalg import Array
+from sketchmeans.theory.problem import Problem
 
 #: Rows of a subset: at least, at most, and for each cluster.
 _FEW_ROWS, _MOST_ROWS, _ROWS_PER_CLUSTER = 300, 1_000, 6
@@ -31,6 +31,13 @@ _GAIN_OF_MANY, _GAIN_OF_FEW, _FEW_SUBSETS = 1e-3, 3e-4, 8
 
 #: Seconds between two looks at the bound of all rows.
 _PAUSE = 0.25
+
+#: Shares of the capital that are bet, and how much capital starts with each.  Values
+#: that are nearly equal, as those of balanced subsets, are best met with all of it.
+_SHARES = np.array([0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
+_START = np.array([0.1, 0.1, 0.1, 0.1, 0.1, 0.5])
+#: Halvings of the interval that holds the bound.
+_HALVINGS = 50
 
 #: Called with the number of subsets done, of all subsets, and the bound.
 OnProgress = Callable[[int, int, float], object]
@@ -53,23 +60,16 @@ class Goal:
 
 @dataclass
 class PartitionBound:
-    """Bounds on the total cost, from those of subsets done so far.
-
-    Attributes
-    ----------
-    n_subsets, subset_size : int
-    spectral, excess : list of float
-        Spectral bounds of the first subsets in random order, and what better bounds of
-        some of these add to them.
-    path : list of (float, float, float)
-        Seconds, certain bound and bound at the confidence, while it was at work.
-    """
+    """Bounds on the total cost, from those of subsets done so far."""
 
     n_subsets: int
     subset_size: int
     confidence: float
+    #: Spectral bounds of the first subsets in random order, and what better bounds of
+    #: some of these add to them.
     spectral: list[float] = field(default_factory=list)
     excess: list[float] = field(default_factory=list)
+    #: Seconds, certain bound and bound at the confidence, while it was at work.
     path: list[tuple[float, float, float]] = field(default_factory=list)
 
     @property
@@ -93,6 +93,55 @@ class PartitionBound:
         each = 1.0 - risk / n_chances
         likely = sum(bound_mean(part, self.n_subsets, each) for part in parts)
         return max(self.n_subsets * likely, self.certain)
+
+
+def bound_mean(values: Array, n_total: int, confidence: float) -> float:
+    """Return a lower bound on the mean of `n_total` numbers ``X_i ≥ 0``.
+
+    `values` are those drawn so far, in random order and without replacement, or lower
+    bounds on them that are not negative.  The bound holds with the given probability
+    for *every* moment at which sampling may be stopped, whatever made it stop.
+
+    Suppose that the mean is m or less.  Given the first t − 1 draws, the next has a
+    mean of at most ``m_t = (n m − x_1 − ... − x_{t−1})/(n − t + 1)``.  A gambler who
+    bets the share c of a capital on it, which then is multiplied by
+    ``1 − c + c x_t/m_t ≥ 0``, does not gain in expectation, nor do several who begin
+    with 1 together.  By Ville's inequality they ever own ``1/(1 − confidence)`` with a
+    probability of at most ``1 − confidence``.  Every m at which they do is refuted;
+    their capital falls with m, so bisection finds the largest (Waudby-Smith and Ramdas,
+    2024, bet in this way).  Where all numbers are nearly the same, the loss is about
+    ``1 − (1 − confidence)^(1/t)`` of the mean, whatever the range of the numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(bound_mean(np.full(20, 5.0), 1000, 0.95), 2)
+    4.22
+    >>> bound_mean(np.array([1.0, 2.0, 3.0]), 3, 0.95)
+    2.0
+    """
+    x = np.asarray(values, np.float64)
+    before = np.concatenate([[0.0], np.cumsum(x)[:-1]])
+    left = n_total - np.arange(len(x))
+    certain = float(x.sum()) / n_total
+    if len(x) == n_total or not x.any():
+        return certain
+    needed = -log(1.0 - confidence)
+
+    def is_refuted(m: float) -> bool:
+        means = (n_total * m - before) / left
+        if (means <= 0.0).any():
+            return True
+        growth = 1.0 - _SHARES[:, None] + _SHARES[:, None] * (x / means)
+        with np.errstate(divide="ignore"):
+            capital = np.cumsum(np.log(growth), axis=1) + np.log(_START)[:, None]
+        return bool(np.logaddexp.reduce(capital, axis=0).max() >= needed)
+
+    low, high = certain, float(x.mean())
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if is_refuted(middle) else (low, middle)
+    return low
 
 
 def choose_subset_size(n: int, k: int, max_seconds: float, n_jobs: int) -> int:
@@ -128,40 +177,38 @@ def compute_subset_gram(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
 
 
 def bound_by_partition(
-    rows: Rows,
-    kernel: Kernel,
+    problem: Problem,
     labels: Array,
     costs: Array,
     n_clusters: int,
     size: int,
     goal: Goal,
-    rng: np.random.Generator,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress,
 ) -> PartitionBound:
     """Return bounds from subsets of about `size` rows, until the goal is reached.
 
     `labels` is -1 for rows that do not count; `costs` are those of single rows for
     centres that are known, times their weights.
     """
+    rows, kernel, rng = problem.rows, problem.kernel, problem.rng
     counting = int((labels >= 0).sum())
     n_subsets = max(ceil(counting / size), 1)
     directions = None
     if n_subsets > 1:
-        directions = find_directions(rows, kernel, labels, n_clusters, rng)
+        directions = find_directions(problem, labels, n_clusters)
     subsets = cut_rows(labels, n_subsets, rng, rows, directions)
     order = rng.permutation(len(subsets))
     found = PartitionBound(len(subsets), size, goal.confidence)
     gain = _GAIN_OF_FEW if len(subsets) <= _FEW_SUBSETS else _GAIN_OF_MANY
 
-    def open_problem(number: int) -> SubsetProblem:
+    def open_subset(number: int) -> SubsetProblem:
         subset = np.sort(subsets[number])
         weights = None if rows.weights is None else rows.weights[subset]
         gram = compute_subset_gram(rows, kernel, subset)
         return SubsetProblem(gram, n_clusters, weights)
 
     def improve(number: int) -> float:
-        problem = open_problem(number)
-        better = problem.improve(float(costs[subsets[number]].sum()), gain)
+        better = open_subset(number).improve(float(costs[subsets[number]].sum()), gain)
         return max(better.value - better.spectral, 0.0)
 
     def note() -> bool:
@@ -169,8 +216,7 @@ def bound_by_partition(
         likely = found.likely
         seconds = time.perf_counter() - goal.start
         found.path.append((seconds, found.certain, likely))
-        if on_progress is not None:
-            on_progress(len(found.excess), len(subsets), likely)
+        on_progress(len(found.excess), len(subsets), likely)
         return likely >= goal.wanted
 
     # A batch that has begun counts as a whole: stopping depends on the past alone.
@@ -178,7 +224,7 @@ def bound_by_partition(
     reserve = (1.0 - _SPECTRAL_SHARE) * goal.seconds_left
     for start in range(0, len(order), height):
         batch = order[start : start + height].tolist()
-        found.spectral += rows.workers.map(lambda i: open_problem(i).spectral, batch)
+        found.spectral += rows.workers.map(lambda i: open_subset(i).spectral, batch)
         if goal.seconds_left < reserve:
             break
     enough = note()

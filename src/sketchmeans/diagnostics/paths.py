@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, islice
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from math import ceil, sqrt
 from typing import Any
 
@@ -13,18 +13,22 @@ from sklearn.base import clone
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.diagnostics.agreement import adjusted_rand_score
 from sketchmeans.diagnostics.spectral_bounds import bound_by_subsamples
-from sketchmeans.engine.blocks import BlockEngine, local_engine
+from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.space import LandmarkSpace
-from sketchmeans.engine.types import Centers, side_by_side
 from sketchmeans.kernels import Kernel, as_kernel, compute_gram, is_given
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.base import draw_distinct_rows
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues
 from sketchmeans.numerics.parameters import check_integer
-from sketchmeans.theory.checks import check_below, check_positive
-from sketchmeans.theory.problem import KernelLike, Problem, open_problem
+from sketchmeans.theory.problem import (
+    KernelLike,
+    Problem,
+    check_below,
+    check_positive,
+    open_problem,
+)
 
 #: Restarts of each fit, and what ends them.
 _RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3
@@ -32,11 +36,6 @@ _RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3
 _SPECTRUM_ROWS, _BOUND_ROWS = 1_000, 2_000
 #: Kernel values of a subsample are always stored.
 _STORE = 2**62
-#: Centres of a pass: more would take memory, and the product is no faster for it.
-_MOST_CENTERS = 4_096
-#: Numbers of clusters within this factor share their passes: those of fewer are filled
-#: up with centres that are never nearest.
-_ALIKE = 1.5
 
 
 def bandwidth_path(
@@ -139,10 +138,8 @@ def cluster_count_path(
 ) -> Any:
     """Compare numbers of clusters on subsamples, so that a person can choose.
 
-    Kernel values and spectra are computed once for all k, and k that are alike share
-    the passes: the centres lie side by side in one product, and those that have
-    converged drop out.  The cost always falls with k; a k after
-    which stability drops, or before which the ratio does, is a good one.
+    Kernel values and spectra are computed once for all k.  The cost always falls with
+    k; a k after which stability drops, or before which the ratio does, is a good one.
 
     Parameters
     ----------
@@ -224,14 +221,9 @@ class _Study:
         labels = [[found for _, found in fit] for fit in fits]
         pairs = combinations(labels, 2)
         scores = [list(map(adjusted_rand_score, *pair)) for pair in pairs]
+        problem = Problem(self._rows, self._kernel, self._bound_rng)
         bounds = bound_by_subsamples(
-            self._rows,
-            self._kernel,
-            self._ks,
-            len(fits),
-            self._bound_rows,
-            self._confidence,
-            self._bound_rng,
+            problem, self._ks, len(fits), self._bound_rows, self._confidence
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(costs > 0.0, costs / bounds, 1.0)
@@ -260,15 +252,14 @@ class _Study:
         engine = local_engine(sample, space, _STORE, many_passes=True)
         judge = local_engine(self._judge, space, _STORE, many_passes=True)
         distances, ones = kernel.distances_among(sample), np.ones(len(sample))
-        seeds = [
-            KMeansPlusPlus().seed(distances, ones, k, rng.spawn(_RESTARTS))
-            for k in self._ks
-        ]
         found = []
-        for batch in _batches(seeds, _MOST_CENTERS):
-            for centers in _best_of_each(engine, batch):
-                near = judge.two_nearest(centers)
-                found.append((float(near.first.mean()), near.labels))
+        for k in self._ks:
+            seeds = KMeansPlusPlus().seed(distances, ones, k, rng.spawn(_RESTARTS))
+            starts = engine.centers_at(seeds)
+            results = lloyd(engine, starts, max_iter=_MAX_ITER, tol=_TOL)
+            best = min(results, key=lambda result: result.cost)
+            near = judge.two_nearest(best.centers)
+            found.append((float(near.first.mean()), near.labels))
         return found
 
     def effective_dimension(self) -> float:
@@ -280,33 +271,6 @@ class _Study:
         total = self._rows.total_weight
         values = np.maximum(largest_eigenvalues(K, len(K)), 0.0) * (total / len(sample))
         return float((values / (values + sqrt(total))).sum())
-
-
-def _batches(seeds: Sequence[Array], most: int) -> Iterator[Sequence[Array]]:
-    """Yield seeds (restarts, k) that share their passes: k that are alike.
-
-    Together they have at most `most` centres, or are alone.
-    """
-    first = 0
-    for last in range(1, len(seeds) + 1):
-        ks = [one.shape[1] for one in seeds[first : last + 1]]
-        is_wide = max(ks) * sum(map(len, seeds[first : last + 1])) > most
-        if last == len(seeds) or is_wide or max(ks) > _ALIKE * min(ks):
-            yield seeds[first:last]
-            first = last
-
-
-def _best_of_each(engine: BlockEngine, seeds: Sequence[Array]) -> Iterator[Centers]:
-    """Yield the best restart from each array of seeds, all run in the same passes."""
-    starts = side_by_side([engine.centers_at(rows) for rows in seeds])
-    results = iter(lloyd(engine, starts, max_iter=_MAX_ITER, tol=_TOL))
-    for rows in seeds:
-        best = min(islice(results, len(rows)), key=lambda result: result.cost)
-        k = rows.shape[1]
-        found = best.centers
-        yield Centers(
-            found.coefficients[:, :k], found.squared_norms[:, :k], found.means[:, :k]
-        )
 
 
 def _as_frame(table: dict[str, Array], as_frame: bool) -> Any:

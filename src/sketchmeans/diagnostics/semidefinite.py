@@ -44,32 +44,20 @@ _LEAST_GAIN = 2e-4
 
 @dataclass(frozen=True)
 class SubsetBound:
-    """Lower bounds on the total cost of any k clusters of some rows.
+    """Lower bounds on ``Σ_i w_i ‖φ(x_i) − c‖²`` of any k clusters of some rows."""
 
-    Attributes
-    ----------
-    value, spectral : float
-        The best bound found, and the one of ``N = 0``; in ``Σ_i w_i ‖φ(x_i) − c‖²``.
-    n_steps : int
-        Alternating steps made.
-    """
-
+    #: The best bound found, and the one of ``N = 0``.
     value: float
     spectral: float
+    #: Alternating steps made.
     n_steps: int
 
 
 class SubsetProblem:
     """Kernel k-means of a few rows, ready to be bounded.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (s, s)
-        Kernel values in float64; ``−½‖φ(x) − φ(z)‖²`` serves as well, because only
-        ``HKH`` matters.
-    n_clusters : int
-    weights : ndarray of shape (s,), optional
-        Rows of weight 0 are ignored.
+    `gram` holds kernel values; ``−½‖φ(x) − φ(z)‖²`` serves as well, because only
+    ``HKH`` matters.  Rows of weight 0 are ignored.
 
     Examples
     --------
@@ -141,15 +129,8 @@ class SubsetProblem:
 
         Each step costs the leading eigenvectors of an s × s matrix in float32, every
         25th a bound in float64.  A solver that has not converged costs tightness and
-        never truth.
-
-        Parameters
-        ----------
-        target : float
-            Stop where the bound is as large: the cost of a clustering that is known.
-        least_gain : float
-            Stop where 25 steps raise the bound by a smaller share.
-        max_steps : int
+        never truth.  It stops where the bound is as large as `target`, the cost of a
+        clustering that is known, or 25 steps raise it by less than `least_gain`.
         """
         best, step = self.spectral, 0
         size = float(np.linalg.norm(self._K))

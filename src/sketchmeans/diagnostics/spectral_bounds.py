@@ -24,6 +24,7 @@ from sketchmeans.kernels import (
 )
 from sketchmeans.numerics.linalg import Array, largest_eigenvalues, pseudo_inverse
 from sketchmeans.numerics.parallel import Workers
+from sketchmeans.theory.problem import Problem
 
 #: Roundings of a kernel value, or of a sum of products, that are allowed for.
 _ROUNDINGS = 16.0
@@ -161,22 +162,14 @@ def _sum_products(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
 
 
 def bound_by_subsamples(
-    rows: Rows,
-    kernel: Kernel,
-    ks: Sequence[int],
-    n_subsamples: int,
-    size: int,
-    confidence: float,
-    rng: np.random.Generator,
+    problem: Problem, ks: Sequence[int], n_subsamples: int, size: int, confidence: float
 ) -> Array:
-    """Return lower bounds on the optimal ``W`` for each number of clusters.
-
-    Each holds with some confidence.
-    """
+    """Return lower bounds on the optimal ``W`` for each k, each at a confidence."""
+    rows, kernel = problem.rows, problem.kernel
     weights = row_weights(rows)
 
     def draw_points() -> Block:
-        return kernel.points(rows, np.sort(draw(weights, size, rng)))
+        return kernel.points(rows, np.sort(draw(weights, size, problem.rng)))
 
     def bound(points: Block) -> Array:
         if is_given(kernel):

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from sketchmeans.landmarks.base import (
-    Landmarks,
-    LandmarkSelector,
-    draw_distinct_rows,
-)
+from sketchmeans.landmarks.base import Landmarks, LandmarkSelector, draw_distinct_rows
 from sketchmeans.landmarks.choice import (
     SELECTORS,
     as_selector,

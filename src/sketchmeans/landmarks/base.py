@@ -162,7 +162,7 @@ def warn_if_fewer(found: int, wanted: int) -> None:
     if found < wanted:
         warn_user(
             f"Only {found} landmarks were chosen of n_landmarks={wanted}: the rows "
-            "hold no more distinct values.",
+            "hold no more distinct values."
         )
 
 

@@ -12,7 +12,6 @@ from scipy import sparse
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, check_table
 from sketchmeans.data.rows import Rows, check_finite
-from sketchmeans.engine.subsample import far_rows
 from sketchmeans.kernels import (
     Kernel,
     as_kernel,
@@ -22,11 +21,7 @@ from sketchmeans.kernels import (
 )
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks.base import Landmarks, LandmarkSelector, draw_distinct_rows
-from sketchmeans.landmarks.coverage import (
-    PROBED_ROWS,
-    cover_columns,
-    cover_rare_rows,
-)
+from sketchmeans.landmarks.coverage import cover_missed_rows
 from sketchmeans.landmarks.dpp import KDPP
 from sketchmeans.landmarks.growth import LandmarkPath, choose_n_landmarks
 from sketchmeans.landmarks.kmeanspp import Centroids, KernelKMeansPlusPlus
@@ -73,15 +68,19 @@ _ON_CLUSTERS = (
 )
 
 
-def as_selector(landmarks: str | LandmarkSelector) -> LandmarkSelector:
-    """Return the selector that a user's `landmarks` stands for."""
-    selector = _find_selector(landmarks)
-    if selector is None:
-        raise ValueError(
-            f"landmarks={landmarks!r} should be one of {sorted(SELECTORS)}, a selector "
-            "object, or an array: points (m, d) or row numbers (m,)."
-        )
-    return selector
+def as_selector(value: str | LandmarkSelector, name: str = "") -> LandmarkSelector:
+    """Return the selector that a user's `landmarks`, or `name`, stands for."""
+    if isinstance(value, str):
+        make = SELECTORS.get(canonical_name(value))
+        if make is not None:
+            return make()
+    elif is_selector(value):
+        return value
+    given = "" if name else ", or an array: points (m, d) or row numbers (m,)"
+    raise ValueError(
+        f"{name or 'landmarks'}={value!r} should be one of {sorted(SELECTORS)} or a "
+        f"selector object{given}."
+    )
 
 
 def is_selector(landmarks: Any) -> bool:
@@ -92,13 +91,6 @@ def is_selector(landmarks: Any) -> bool:
     return isinstance(landmarks, str) or (
         hasattr(landmarks, "select") and not hasattr(landmarks, "shape")
     )
-
-
-def _find_selector(value: Any) -> LandmarkSelector | None:
-    if isinstance(value, str):
-        make = SELECTORS.get(canonical_name(value))
-        return None if make is None else make()
-    return value if is_selector(value) else None
 
 
 def choose_landmarks(
@@ -140,30 +132,8 @@ def choose_landmarks(
         raise ValueError(f"n_landmarks={size} should be <= n_samples={len(rows)}.")
     found = selector.select(rows, kernel, int(size), rng)
     if is_auto(n_landmarks) and isinstance(landmarks, str) and landmarks == "uniform":
-        found = _cover(found, path, rows, kernel, rng)
+        found = cover_missed_rows(found, path, rows, kernel, rng)
     return found, path
-
-
-def _cover(
-    found: Landmarks,
-    path: LandmarkPath | None,
-    rows: Rows,
-    kernel: Kernel,
-    rng: np.random.Generator,
-) -> Landmarks:
-    """Add landmarks for far rows and for rare groups, which uniform ones miss."""
-    if is_given(kernel) or found.indices is None:
-        return found
-    more = np.setdiff1d(far_rows(rows, rng), found.indices)
-    if len(more):
-        indices = np.concatenate([found.indices, more])
-        found = Landmarks(kernel.points(rows, indices), indices)
-    if path is None:  # the kernel has features, and landmarks as many as these
-        return cover_columns(found, rows, kernel)
-    if not kernel.proven or len(rows) > PROBED_ROWS:
-        return found
-    numbers = np.arange(len(rows))
-    return cover_rare_rows(found, rows, kernel, numbers, float(path.cost[-1]))
 
 
 def _check_runs_on_clusters(selector: LandmarkSelector, rows: Rows) -> None:
@@ -259,12 +229,7 @@ def select_landmarks(
     >>> select_landmarks(X, 20, "ridge-leverage", random_state=0).points.shape
     (20, 3)
     """
-    selector = _find_selector(method)
-    if selector is None:
-        raise ValueError(
-            f"method={method!r} should be one of {sorted(SELECTORS)} or a selector "
-            "object."
-        )
+    selector = as_selector(method, "method")
     size = check_integer("n_landmarks", n_landmarks)
     kernel_rng, landmark_rng = as_generator(random_state).spawn(2)
     X = check_table(X)

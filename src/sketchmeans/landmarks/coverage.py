@@ -7,13 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.rows import Block, Rows, block_height
+from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.data.sampling import row_weights
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.space import FeatureSpace, LandmarkSpace, SpanSpace
+from sketchmeans.engine.subsample import far_rows
 from sketchmeans.engine.types import LloydResult
-from sketchmeans.kernels import Kernel, compute_gram, toarray
+from sketchmeans.kernels import Kernel, compute_gram, is_given, toarray
 from sketchmeans.landmarks.base import Landmarks
+from sketchmeans.landmarks.growth import LandmarkPath
 from sketchmeans.numerics.linalg import Array, pseudo_inverse
 from sketchmeans.numerics.parallel import Workers
 
@@ -33,8 +35,27 @@ _ALIKE = 0.5
 _GAIN, _MOST_PIVOTS = 0.005, 64
 
 
+def cover_missed_rows(
+    found: Landmarks,
+    path: LandmarkPath | None,
+    rows: Rows,
+    kernel: Kernel,
+    rng: np.random.Generator,
+) -> Landmarks:
+    """Add landmarks for far rows and for rare groups, which uniform ones miss."""
+    if is_given(kernel) or found.indices is None:
+        return found
+    more = np.setdiff1d(far_rows(rows, rng), found.indices)
+    found = _extend(found, rows, kernel, more)
+    if path is None:  # the kernel has features, and landmarks as many as these
+        return cover_columns(found, rows, kernel)
+    if not kernel.proven or len(rows) > PROBED_ROWS:
+        return found
+    return cover_rare_rows(found, rows, kernel, float(path.cost[-1]))
+
+
 def cover_rare_rows(
-    landmarks: Landmarks, rows: Rows, kernel: Kernel, numbers: Array, cost: float
+    landmarks: Landmarks, rows: Rows, kernel: Kernel, cost: float
 ) -> Landmarks:
     """Add those rows as landmarks that explain what the others leave unexplained.
 
@@ -42,31 +63,20 @@ def cover_rare_rows(
     small the group's part in all rows: with tight clusters it may still be a good part
     of the cost.  Rows are added greedily, the one of the largest residual
     ``k(x, x) − b_xᵀ M b_x`` first, as in incomplete Cholesky, while a row lowers the
-    total residual by half a percent of the cost.  Where the residual is spread
-    over all rows, as with kernels of slow decay, none is added.  Costs s·m² for s rows.
-
-    Parameters
-    ----------
-    landmarks : Landmarks
-        With row numbers.
-    rows : Rows
-    kernel : Kernel
-    numbers : ndarray of shape (s,)
-        The rows that are looked at.
-    cost : float
-        About what a row costs in the end.
+    total residual by half a percent of the `cost`, about what a row costs in the end.
+    Where the residual is spread over all rows, as with kernels of slow decay, none is
+    added.  Costs n·m².
     """
-    points = rows.take(numbers)
+    points, weights = rows.take(np.arange(len(rows))), row_weights(rows)
     gram = compute_gram(kernel, landmarks.points, rows.workers)
     inverse = pseudo_inverse(gram, dtype=rows.dtype)
     outside = _outside_landmarks(
         kernel, landmarks.points, lambda b: inverse.solve(b.T), points, rows.workers
     )
-    weights = row_weights(rows)[numbers]
     tiny = float(np.sqrt(np.finfo(rows.dtype).eps))
     least = _GAIN * cost * weights.sum()
     chosen = _choose_pivots(*outside, weights, least, tiny)
-    return _extend(landmarks, rows, kernel, numbers[chosen])
+    return _extend(landmarks, rows, kernel, np.array(chosen, dtype=np.intp))
 
 
 def cover_costly_rows(
@@ -206,20 +216,20 @@ def cover_columns(landmarks: Landmarks, rows: Rows, kernel: Kernel) -> Landmarks
     """
     points = toarray(landmarks.points)
     columns = np.flatnonzero((points == points[0]).all(axis=0))
-    if landmarks.indices is None or not len(columns) or find_adapter(rows) is not None:
+    if not len(columns) or find_adapter(rows) is not None:
         return landmarks
-    height = block_height(rows.n_features, 0)
+    counts = row_weights(rows) > 0.0
     most, farthest = np.zeros(len(columns)), np.zeros(len(columns), dtype=np.intp)
 
-    def find_farthest(block: Block) -> tuple[Array, Array]:
-        gaps = np.abs(block[:, columns].astype(np.float64) - points[0, columns])
+    def find_farthest(span: tuple[int, int]) -> tuple[Array, Array]:
+        values = rows.block(*span)[:, columns].astype(np.float64)
+        gaps = np.abs(values - points[0, columns]) * counts[slice(*span), None]
         places = gaps.argmax(axis=0)
-        return gaps[places, np.arange(len(columns))], places
+        return gaps[places, np.arange(len(columns))], span[0] + places
 
-    for number, (gaps, places) in enumerate(rows.map(find_farthest, height)):
+    edges = block_slices(len(rows), block_height(rows.n_features, 0))
+    for gaps, numbers in rows.workers.map(find_farthest, edges):
         further = gaps > most
         most[further] = gaps[further]
-        farthest[further] = number * height + places[further]
-    more = np.unique(farthest[most > 0.0])
-    more = more[row_weights(rows)[more] > 0.0]
-    return _extend(landmarks, rows, kernel, more)
+        farthest[further] = numbers[further]
+    return _extend(landmarks, rows, kernel, np.unique(farthest[most > 0.0]))

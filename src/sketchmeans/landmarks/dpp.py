@@ -35,6 +35,7 @@ _REFRESH_SWAPS = 300
 _CHECK_SWAPS, _DRIFT = 10, 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class KDPP(BaseEstimator):
     """Rows whose kernel matrix has a large determinant: a Markov chain on swaps.
 
@@ -72,15 +73,9 @@ class KDPP(BaseEstimator):
     so that a chain finds its way out of rows which are dependent up to rounding.
     """
 
-    def __init__(
-        self,
-        start: str = "k-means++",
-        n_steps: int = 1000,
-        exchange: str = "determinant",
-    ) -> None:
-        self.start = start
-        self.n_steps = n_steps
-        self.exchange = exchange
+    start: str = "k-means++"
+    n_steps: int = 1000
+    exchange: str = "determinant"
 
     def select(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator

@@ -1,4 +1,4 @@
-"""How many landmarks are enough: grow until more would hardly lower the cost."""
+"""How many uniform landmarks are enough, and which rows they miss."""
 
 from __future__ import annotations
 
@@ -91,7 +91,10 @@ def choose_n_landmarks(
     sample = rows.subset(sampled, None)
     most = min(n, max(MOST, n_clusters), ceil(_MOST_FACTOR * sqrt(n * n_clusters)))
     numbers = draw_distinct_rows(rows, most, rng)
-    diagonal = _sample_diagonal(rows, kernel, sampled)
+    if is_given(kernel):
+        diagonal = np.asarray(kernel.row_diagonal(rows)[sampled])
+    else:
+        diagonal = np.asarray(kernel.diagonal(rows.take(sampled)), dtype=np.float64)
     path: list[tuple[int, float, float, float]] = []
     ladder = _sizes(n, n_clusters, len(numbers))
     chosen, smaller = ladder[-1], None
@@ -135,12 +138,6 @@ def _check_memory(rows: Rows, sample: int, m: int, budget: int) -> None:
             f"{format_bytes(need)}; max_memory allows {format_bytes(budget)}. Give "
             "n_landmarks as a number or raise max_memory."
         )
-
-
-def _sample_diagonal(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
-    if is_given(kernel):
-        return np.asarray(kernel.row_diagonal(rows)[numbers])
-    return np.asarray(kernel.diagonal(rows.take(numbers)), dtype=np.float64)
 
 
 def _rough_space(

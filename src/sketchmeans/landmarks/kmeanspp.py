@@ -28,6 +28,7 @@ from sketchmeans.numerics.linalg import Array, check_no_overflow, clip_zero_dist
 from sketchmeans.numerics.parameters import check_flag, check_integer, check_number
 
 
+@dataclass(eq=False, repr=False)
 class KernelKMeansPlusPlus(BaseEstimator):
     """Kernel k-means++ samples (OG17 §3).
 
@@ -72,17 +73,10 @@ class KernelKMeansPlusPlus(BaseEstimator):
     20
     """
 
-    def __init__(
-        self,
-        restarts: int = 3,
-        refine: bool = False,
-        max_iter: int = 20,
-        tol: float = 1e-3,
-    ) -> None:
-        self.restarts = restarts
-        self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
+    restarts: int = 3
+    refine: bool = False
+    max_iter: int = 20
+    tol: float = 1e-3
 
     def select(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
@@ -99,12 +93,12 @@ class KernelKMeansPlusPlus(BaseEstimator):
         distances = KernelDistances(rows, kernel)
         rngs = rng.spawn(self.restarts)
         samples = [draw_d2_sample(distances, n_landmarks, child) for child in rngs]
-        best = min(samples, key=lambda sample: sample.potential)
-        landmarks = landmarks_at(rows, kernel, best.indices, n_landmarks)
+        indices, potential = min(samples, key=lambda sample: sample[1])
+        landmarks = landmarks_at(rows, kernel, indices, n_landmarks)
         if not self.refine:
             return landmarks
         return refine_landmarks(
-            distances, landmarks, best.potential, self.max_iter, self.tol
+            distances, landmarks, potential, self.max_iter, self.tol
         )
 
 
@@ -153,18 +147,13 @@ class KernelDistances:
         return float(row_weights(self.rows) @ distances)
 
 
-@dataclass(frozen=True)
-class D2Sample:
-    """Row numbers drawn by D² sampling, and their potential."""
-
-    indices: Array
-    potential: float
-
-
 def draw_d2_sample(
     distances: KernelDistances, size: int, rng: np.random.Generator
-) -> D2Sample:
-    """Return `size` rows drawn by D² sampling, or fewer if no distance is left."""
+) -> tuple[Array, float]:
+    """Return `size` rows drawn by D² sampling, and their potential.
+
+    Fewer if no distance is left.
+    """
     weights = row_weights(distances.rows)
     chosen = draw(weights, 1, rng)
     closest = _distances_to_rows(distances, chosen)
@@ -178,7 +167,7 @@ def draw_d2_sample(
         new = batch[_accept_draws(closest[batch], distances.among(batch), rng)]
         np.minimum(closest, _distances_to_rows(distances, new), out=closest)
         chosen = np.concatenate([chosen, new])
-    return D2Sample(chosen, float(weights @ closest))
+    return chosen, float(weights @ closest)
 
 
 def _distances_to_rows(distances: KernelDistances, indices: Array) -> Array:

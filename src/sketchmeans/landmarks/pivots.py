@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -186,6 +187,7 @@ class PivotSelector(BaseEstimator):
         return int(self.subsample)
 
 
+@dataclass(eq=False, repr=False)
 class Cholesky(PivotSelector):
     """Greedy pivots: the row farthest from the span of the landmarks comes next.
 
@@ -205,8 +207,7 @@ class Cholesky(PivotSelector):
 
     _auto_entries = 2**23
 
-    def __init__(self, subsample: int | str | None = "auto") -> None:
-        self.subsample = subsample
+    subsample: int | str | None = "auto"
 
     def _extend(
         self, cholesky: PartialCholesky, size: int, rng: np.random.Generator
@@ -215,6 +216,7 @@ class Cholesky(PivotSelector):
         _append_one(cholesky, int(residual.argmax()))
 
 
+@dataclass(eq=False, repr=False)
 class RandomCholesky(PivotSelector):
     """Random pivots: rows drawn in proportion to the residual diagonal.
 
@@ -236,11 +238,8 @@ class RandomCholesky(PivotSelector):
 
     _auto_entries = 2**23
 
-    def __init__(
-        self, accelerated: bool = True, subsample: int | str | None = "auto"
-    ) -> None:
-        self.accelerated = accelerated
-        self.subsample = subsample
+    accelerated: bool = True
+    subsample: int | str | None = "auto"
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -263,6 +262,7 @@ class RandomCholesky(PivotSelector):
         cholesky.append(batch[kept], lower)
 
 
+@dataclass(eq=False, repr=False)
 class Greedy(PivotSelector):
     """Sparse greedy approximation: the best of a few random candidates comes next.
 
@@ -282,11 +282,8 @@ class Greedy(PivotSelector):
 
     _auto_entries = 2**21
 
-    def __init__(
-        self, n_candidates: int = 59, subsample: int | str | None = "auto"
-    ) -> None:
-        self.n_candidates = n_candidates
-        self.subsample = subsample
+    n_candidates: int = 59
+    subsample: int | str | None = "auto"
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, log
 
 import numpy as np
@@ -13,9 +13,10 @@ from sketchmeans.data.rows import Block, Rows, block_height, stack_parts
 from sketchmeans.data.sampling import row_weights, sample_rows
 from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import Landmarks, draw_distinct_rows, draw_landmarks
-from sketchmeans.landmarks.dictionary import WeightedKernel
-from sketchmeans.landmarks.scores import (
+from sketchmeans.landmarks.leverage import (
     SMALL_DICTIONARY,
+    Ridge,
+    WeightedKernel,
     bottom_up_ridge_leverage_scores,
     exact_ridge_leverage_scores,
     recursive_ridge_leverage_scores,
@@ -96,6 +97,7 @@ class Diagonal(ScoreSelector):
         return WeightedKernel(rows, kernel).weighted_diagonal
 
 
+@dataclass(eq=False, repr=False)
 class ColumnNorm(ScoreSelector):
     """Rows drawn with probability proportional to the squared norm of their column.
 
@@ -112,9 +114,8 @@ class ColumnNorm(ScoreSelector):
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
     """
 
-    def __init__(self, max_columns: int = 2000, replace: bool = False) -> None:
-        self.max_columns = max_columns
-        self.replace = replace
+    max_columns: int = 2000
+    replace: bool = False
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
@@ -151,6 +152,7 @@ def squared_column_norms(
     return norms * (scale**2 * float(weights.sum()))
 
 
+@dataclass(eq=False, repr=False)
 class Leverage(ScoreSelector):
     """Rows drawn by approximate leverage scores (OG17 §4.1; Gittens & Mahoney 2016).
 
@@ -174,24 +176,17 @@ class Leverage(ScoreSelector):
 
     _by_leverage = True
 
-    def __init__(
-        self,
-        sketch: str = "uniform",
-        sketch_size: int | None = None,
-        rank: int | None = None,
-        replace: bool = False,
-    ) -> None:
-        self.sketch = sketch
-        self.sketch_size = sketch_size
-        self.rank = rank
-        self.replace = replace
+    sketch: str = "uniform"
+    sketch_size: int | None = None
+    rank: int | None = None
+    replace: bool = False
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Array:
         check_option("sketch", self.sketch, ("uniform", "diagonal"))
-        size = min(_size("sketch_size", self.sketch_size, n_landmarks), len(rows))
-        rank = _size("rank", self.rank, ceil(n_landmarks / 2))
+        size = min(_read_size("sketch_size", self.sketch_size, n_landmarks), len(rows))
+        rank = _read_size("rank", self.rank, ceil(n_landmarks / 2))
         chances = None
         if self.sketch == "diagonal":
             chances = WeightedKernel(rows, kernel).weighted_diagonal
@@ -199,6 +194,7 @@ class Leverage(ScoreSelector):
         return sketched_leverage_scores(rows, kernel, sketch, rank).scores
 
 
+@dataclass(eq=False, repr=False)
 class RidgeLeverage(ScoreSelector):
     """Rows drawn by ridge leverage scores (CR18 §6; Musco & Musco, NeurIPS 2017).
 
@@ -231,28 +227,21 @@ class RidgeLeverage(ScoreSelector):
 
     _by_leverage = True
 
-    def __init__(
-        self,
-        ridge: float | None = None,
-        sketch_size: int | None = None,
-        max_exact: int = 1000,
-        replace: bool = False,
-    ) -> None:
-        self.ridge = ridge
-        self.sketch_size = sketch_size
-        self.max_exact = max_exact
-        self.replace = replace
+    ridge: float | None = None
+    sketch_size: int | None = None
+    max_exact: int = 1000
+    replace: bool = False
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Array:
-        size = _dictionary_size(self.sketch_size, n_landmarks)
-        rule = _ridge_rule(self.ridge, rows, n_landmarks)
+        ridge, size = _read_ridge(self, rows, n_landmarks)
         if len(rows) <= check_integer("max_exact", self.max_exact, low=0):
-            return exact_ridge_leverage_scores(rows, kernel, **rule).scores
-        return recursive_ridge_leverage_scores(rows, kernel, size, rng, **rule).scores
+            return exact_ridge_leverage_scores(rows, kernel, ridge).scores
+        return recursive_ridge_leverage_scores(rows, kernel, ridge, size, rng).scores
 
 
+@dataclass(eq=False, repr=False)
 class BottomUp(ScoreSelector):
     """Rows drawn by ridge leverage scores from a falling path of ridges (BLESS).
 
@@ -275,41 +264,33 @@ class BottomUp(ScoreSelector):
 
     _by_leverage = True
 
-    def __init__(
-        self,
-        ridge: float | None = None,
-        sketch_size: int | None = None,
-        oversampling: float = 4.0,
-        replace: bool = False,
-    ) -> None:
-        self.ridge = ridge
-        self.sketch_size = sketch_size
-        self.oversampling = oversampling
-        self.replace = replace
+    ridge: float | None = None
+    sketch_size: int | None = None
+    oversampling: float = 4.0
+    replace: bool = False
 
     def _scores(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Array:
-        size = _dictionary_size(self.sketch_size, n_landmarks)
-        rule = _ridge_rule(self.ridge, rows, n_landmarks)
+        ridge, size = _read_ridge(self, rows, n_landmarks)
         oversampling = check_number("oversampling", self.oversampling, low=1.0)
         return bottom_up_ridge_leverage_scores(
-            rows, kernel, size, rng, oversampling=oversampling, **rule
+            rows, kernel, ridge, size, rng, oversampling
         ).scores
 
 
-def _size(name: str, value: int | None, default: int) -> int:
+def _read_size(name: str, value: int | None, default: int) -> int:
     return default if value is None else check_integer(name, value)
 
 
-def _dictionary_size(sketch_size: int | None, n_landmarks: int) -> int:
+def _read_ridge(
+    selector: RidgeLeverage | BottomUp, rows: Rows, n_landmarks: int
+) -> tuple[Ridge, int]:
+    """Return the ridge and the size of a dictionary that a selector stands for."""
     default = max(ceil(n_landmarks / 2), SMALL_DICTIONARY)
-    return _size("sketch_size", sketch_size, default)
-
-
-def _ridge_rule(ridge: float | None, rows: Rows, n_landmarks: int) -> dict[str, float]:
-    """Return the ridge, or else the effective dimension that sets it."""
-    if ridge is None:
-        return {"effective_dimension": n_landmarks / (1.0 + log(n_landmarks))}
+    size = _read_size("sketch_size", selector.sketch_size, default)
+    if selector.ridge is None:
+        wanted = n_landmarks / (1.0 + log(n_landmarks))
+        return Ridge(effective_dimension=wanted), size
     # As the weights are: the ridge of three times the rows is three times as large.
-    return {"ridge": check_number("ridge", ridge) / rows.weight_unit}
+    return Ridge(check_number("ridge", selector.ridge) / rows.weight_unit), size

@@ -11,11 +11,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 from sketchmeans.data.rows import Rows
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.reduction.base import Reducer
+from sketchmeans.reduction.base import ReducedRows, Reducer, ShiftedRows
 from sketchmeans.reduction.laplacian import LaplacianScore
 from sketchmeans.reduction.signs import SignProjection
 from sketchmeans.reduction.spectral import ApproximateSVD, FeatureSampling
-from sketchmeans.reduction.view import ReducedRows, ShiftedRows
 
 __all__ = [
     "REDUCERS",

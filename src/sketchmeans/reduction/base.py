@@ -1,11 +1,13 @@
-"""What all reducers share: everything but the drawing of the sketch."""
+"""What all reducers share: everything but the drawing of the sketch.
+
+And the rows as a reducer shows them, block by block.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from math import sqrt
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -15,23 +17,13 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.input import as_weighted_rows, validate_input
-from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
+from sketchmeans.data.rows import Block, Rows, as_rows, block_height, block_slices
 from sketchmeans.data.sampling import sample_rows
-from sketchmeans.numerics.linalg import Array
+from sketchmeans.kernels import toarray
+from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.numerics.parameters import (
-    as_generator,
-    check_integer,
-    check_number,
-    check_option,
-)
-from sketchmeans.reduction.svd import (
-    RightVectors,
-    check_exact_fits,
-    exact_svd,
-    fast_frobenius_svd,
-    pass_height,
-)
+from sketchmeans.numerics.parameters import as_generator, check_integer
+from sketchmeans.reduction.svd import pass_height
 
 #: Fewer features than this do not make k-means faster, but worse (B14 §7.5).
 _FEWEST_FEATURES = 20
@@ -160,46 +152,6 @@ def transform_rows(rows: Rows, sketch: Sketch) -> Block:
     return rows.workers.fill(features, write, height)
 
 
-class SpectralReducer(Reducer):
-    """Base of the reducers that start from singular vectors of the rows."""
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        n_clusters: int = 8,
-        *,
-        svd: str = "fast",
-        eps: float = 1 / 3,
-        fit_rows: int | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_clusters = n_clusters
-        self.svd = svd
-        self.eps = eps
-        self.fit_rows = fit_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_option("svd", self.svd, ("fast", "exact"))
-        if not 0.0 < check_number("eps", self.eps) < 1.0:
-            raise ValueError(f"eps={self.eps!r} should be > 0 and < 1.")
-
-    def _right_vectors(
-        self, rows: Rows, k: int, rng: np.random.Generator
-    ) -> RightVectors:
-        rows, k = subsample(rows, self.fit_rows, rng), min(k, rows.n_features)
-        if self.svd == "exact":
-            check_exact_fits(rows)
-            found = exact_svd(rows, k)
-        else:
-            found = fast_frobenius_svd(rows, k, self.eps, rng)
-        return replace(found, values=found.values * sqrt(rows.weight_unit))
-
-
 def subsample(rows: Rows, size: int | None, rng: np.random.Generator) -> Rows:
     """Return `size` rows that stand for all, each counted once; None is all rows."""
     if size is None or size >= len(rows):
@@ -210,15 +162,9 @@ def subsample(rows: Rows, size: int | None, rng: np.random.Generator) -> Rows:
 
 @dataclass(frozen=True)
 class Selection:
-    """Multiplication by ``ΩS``: chosen features, each times its scale.
+    """Multiplication by ``ΩS``: chosen features, each times its scale."""
 
-    Attributes
-    ----------
-    features : ndarray of shape (r,)
-        Column numbers in ascending order.
-    scale : ndarray of shape (r,)
-    """
-
+    #: Column numbers in ascending order.
     features: Array
     scale: Array
     keeps_sparse = True
@@ -277,3 +223,98 @@ class FeatureSelector(OneToOneFeatureMixin, Reducer):
         """
         names: Array = super().get_feature_names_out(input_features)
         return names[self.get_support()]
+
+
+class ReducedRows(Rows):
+    """A lazy view: the features of a row are computed when it is read."""
+
+    def __init__(self, source: Rows, reducer: Any) -> None:
+        self.source = source
+        sketch = getattr(reducer, "_sketch", None)
+        self._multiply = (
+            reducer.transform  # a transformer from elsewhere
+            if sketch is None
+            else sketch.product(source.dtype, source.workers)
+        )
+        probe = self._reduce(source.block(0, 1))
+        super().__init__(probe, source.workers, source.weights)
+        self.weight_unit = source.weight_unit
+        # The bits of a product depend on where in a block a row is.
+        self.rounding = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(self.dtype).eps)
+        self.n_rows = source.n_rows
+        self.memory = source.memory
+        self.load_memory = self.n_rows * self.n_features * self.dtype.itemsize
+        self._held: Rows | None = None
+
+    @property
+    def in_memory(self) -> bool:  # type: ignore[override]
+        return self._held is not None or self.source.in_memory
+
+    def thread_memory(self, height: int) -> int:
+        return self.source.thread_memory(height)
+
+    def block(self, start: int, stop: int) -> Block:
+        if self._held is not None:
+            return self._held.block(start, stop)
+        return self._reduce(self.source.block(start, stop))
+
+    def take(self, indices: Array) -> Block:
+        if self._held is not None:
+            return self._held.take(indices)
+        return self._reduce(self.source.take(indices))
+
+    def hold(self) -> None:
+        """Compute all features once, for many passes."""
+        self._held = self.load()
+        self.memory += self.load_memory
+
+    def load(self) -> Rows:
+        """Return all rows in memory, as a source of their own."""
+
+        def write(part: slice, out: Array) -> None:
+            out[...] = self.block(part.start, part.stop)
+
+        features = np.empty((self.n_rows, self.n_features), dtype=self.dtype)
+        height = block_height(self.source.n_features, self.n_features)
+        return self._part(self.workers.fill(features, write, height), self.weights)
+
+    def _reduce(self, block: Block) -> Array:
+        return toarray(self._multiply(block))
+
+    def points(self, X: Any) -> Block:
+        """Return given points of the source's space as points of this one."""
+        if isinstance(self.source, ShiftedRows):
+            X = self.source.points(X)
+        return self._reduce(X)
+
+
+class ShiftedRows(Rows):
+    """A lazy view of dense rows about a point that is close to them.
+
+    A sketch of rows far from the origin is one of their offset, and little else.
+    """
+
+    def __init__(self, source: Rows, shift: Array) -> None:
+        super().__init__(source.X, source.workers, source.weights)
+        self.source = source
+        self.dtype = source.dtype
+        self.weight_unit = source.weight_unit
+        self.memory, self.load_memory = source.memory, source.load_memory
+        self.in_memory = source.in_memory
+        self._shift = shift.astype(source.dtype)
+
+    def thread_memory(self, height: int) -> int:
+        return self.source.thread_memory(height) + height * self.row_bytes
+
+    def block(self, start: int, stop: int) -> Block:
+        return np.subtract(self.source.block(start, stop), self._shift)
+
+    def take(self, indices: Array) -> Block:
+        return np.subtract(self.source.take(indices), self._shift)
+
+    def points(self, X: Any) -> Block:
+        """Return given points of the source's space as points of this one."""
+        return np.subtract(X, self._shift, dtype=self.dtype)
+
+    def load(self) -> Rows:
+        return self._part(self.block(0, self.n_rows), self.weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,7 @@ def _weighted_squares(block: Block, weights: Array) -> Array:
     return np.asarray(weights @ squares)
 
 
+@dataclass(eq=False, repr=False)
 class LaplacianScore(FeatureSelector):
     """The features of lowest Laplacian score (He, Cai & Niyogi, NIPS 2005).
 
@@ -196,22 +198,13 @@ class LaplacianScore(FeatureSelector):
     array([False,  True, False])
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        n_clusters: int = 8,
-        *,
-        n_neighbors: int = 5,
-        fit_rows: int | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.fit_rows = fit_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_components: int | None = None
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_neighbors: int = 5
+    fit_rows: int | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def _check_params(self) -> None:
         super()._check_params()

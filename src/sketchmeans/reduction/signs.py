@@ -10,7 +10,7 @@ Information Processing Letters 109(3), 2009).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -207,6 +207,7 @@ def draw_signs(n_features: int, r: int, rng: np.random.Generator) -> Array:
     return rng.integers(256, size=(n_features, -(-r // 8)), dtype=np.uint8)
 
 
+@dataclass(eq=False, repr=False)
 class SignProjection(ClassNamePrefixFeaturesOutMixin, Reducer):
     """Features ``X R`` for a matrix R of random signs ±1/√r (B14 Algorithm 2).
 
@@ -250,20 +251,12 @@ class SignProjection(ClassNamePrefixFeaturesOutMixin, Reducer):
            [ 0.7071,  0.7071]], dtype=float32)
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        n_clusters: int = 8,
-        *,
-        method: str = "gemm",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_clusters = n_clusters
-        self.method = method
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_components: int | None = None
+    n_clusters: int = 8
+    _: KW_ONLY
+    method: str = "gemm"
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from math import sqrt
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +13,21 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sketchmeans.data.rows import Block, Rows
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
+from sketchmeans.numerics.parameters import check_number, check_option
 from sketchmeans.reduction.base import (
     FeatureSelector,
     Product,
+    Reducer,
     Selection,
-    SpectralReducer,
+    subsample,
 )
-from sketchmeans.reduction.svd import float_block
+from sketchmeans.reduction.svd import (
+    RightVectors,
+    check_exact_fits,
+    exact_svd,
+    fast_frobenius_svd,
+    float_block,
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,37 @@ class Projection:
             return np.asarray(float_block(block, dtype, workers) @ matrix)
 
         return multiply
+
+
+@dataclass(eq=False, repr=False)
+class SpectralReducer(Reducer):
+    """Base of the reducers that start from singular vectors of the rows."""
+
+    n_components: int | None = None
+    n_clusters: int = 8
+    _: KW_ONLY
+    svd: str = "fast"
+    eps: float = 1 / 3
+    fit_rows: int | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_option("svd", self.svd, ("fast", "exact"))
+        if not 0.0 < check_number("eps", self.eps) < 1.0:
+            raise ValueError(f"eps={self.eps!r} should be > 0 and < 1.")
+
+    def _right_vectors(
+        self, rows: Rows, k: int, rng: np.random.Generator
+    ) -> RightVectors:
+        rows, k = subsample(rows, self.fit_rows, rng), min(k, rows.n_features)
+        if self.svd == "exact":
+            check_exact_fits(rows)
+            found = exact_svd(rows, k)
+        else:
+            found = fast_frobenius_svd(rows, k, self.eps, rng)
+        return replace(found, values=found.values * sqrt(rows.weight_unit))
 
 
 class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
@@ -96,35 +137,20 @@ class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
         return Projection(found.vectors)
 
 
-@dataclass(frozen=True)
-class FeatureDraws:
-    """Features drawn with replacement, how often, and what they are multiplied by."""
-
-    features: Array
-    counts: Array
-    scale: Array
-
-
-def sampling_probabilities(Z: Array) -> Array:
-    """Return ``p_i = ‖Z_(i)‖² / ‖Z‖²`` for the rows of Z (B14 Definition 5)."""
-    squares = np.einsum("ij,ij->i", Z, Z)
-    return np.asarray(squares / squares.sum())
-
-
 def draw_features(
     probabilities: Array, r: int, rng: np.random.Generator
-) -> FeatureDraws:
-    """Draw r features with replacement and rescale them (B14 Definition 5).
+) -> tuple[Array, Array, Array]:
+    """Draw r features with replacement (B14 Definition 5).
 
-    A draw of feature i is scaled by ``1/√(r p_i)``.  Equal columns side by side have
-    the distances and norms of one column times the root of their number, so c draws
-    are kept as one feature scaled by ``√(c/(r p_i))``.
+    Returns those that were drawn, how often, and what they are multiplied by.  A draw
+    of feature i is scaled by ``1/√(r p_i)``.  Equal columns side by side have the
+    distances and norms of one column times the root of their number, so c draws are
+    kept as one feature scaled by ``√(c/(r p_i))``.
     """
     counts = rng.multinomial(r, probabilities)
     features = np.flatnonzero(counts)
     counts = counts[features]
-    scale = np.sqrt(counts / (r * probabilities[features]))
-    return FeatureDraws(features, counts, scale)
+    return features, counts, np.sqrt(counts / (r * probabilities[features]))
 
 
 class FeatureSampling(FeatureSelector, SpectralReducer):
@@ -175,7 +201,9 @@ class FeatureSampling(FeatureSelector, SpectralReducer):
         self, rows: Rows, n_components: int, rng: np.random.Generator
     ) -> Selection:
         Z = self._right_vectors(rows, self.n_clusters, rng).vectors
-        self.probabilities_ = sampling_probabilities(Z)
-        drawn = draw_features(self.probabilities_, n_components, rng)
-        self.counts_, self.scale_ = drawn.counts, drawn.scale
-        return Selection(drawn.features, drawn.scale)
+        squares = np.einsum("ij,ij->i", Z, Z)
+        self.probabilities_ = squares / squares.sum()
+        features, self.counts_, self.scale_ = draw_features(
+            self.probabilities_, n_components, rng
+        )
+        return Selection(features, self.scale_)

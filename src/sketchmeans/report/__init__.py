@@ -25,17 +25,16 @@ from sketchmeans.report.drawing import (  # noqa: E402 - after the check
 )
 from sketchmeans.report.plots import (  # noqa: E402
     plot_agreement,
-    plot_bandwidth_path,
+    plot_certificate_path,
     plot_cost_path,
     plot_features,
-    plot_k_path,
     plot_landmark_path,
     plot_map,
     plot_margins,
+    plot_path,
     plot_residual,
     plot_sizes,
 )
-from sketchmeans.report.proof_plot import plot_certificate_path  # noqa: E402
 from sketchmeans.report.write import Report, write_report  # noqa: E402
 
 __all__ = [
@@ -44,14 +43,13 @@ __all__ = [
     "Report",
     "Theme",
     "plot_agreement",
-    "plot_bandwidth_path",
     "plot_certificate_path",
     "plot_cost_path",
     "plot_features",
-    "plot_k_path",
     "plot_landmark_path",
     "plot_map",
     "plot_margins",
+    "plot_path",
     "plot_residual",
     "plot_sizes",
     "write_report",

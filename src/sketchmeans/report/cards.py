@@ -1,17 +1,22 @@
-"""What the page says about each cluster."""
+"""Clusters as cards, and as files to download."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sketchmeans.diagnostics import ClusterSummary
 from sketchmeans.kernels import toarray
-from sketchmeans.report.drawing import GLYPHS, LIGHT, choose_shape
-from sketchmeans.report.figures import Download, draw_image_strip, make_csv
+from sketchmeans.report.drawing import (
+    GLYPHS,
+    LIGHT,
+    Download,
+    choose_shape,
+    draw_image_strip,
+    make_csv,
+)
 from sketchmeans.report.words import format_count, format_share
 from sketchmeans.theory.results import format_value
 
@@ -21,93 +26,41 @@ _MOST_FEATURES, _MOST_ROWS, _MOST_DOWNLOADED = 6, 2, 20
 _MOST_VALUES = 200_000
 
 
-@dataclass(frozen=True)
-class FeatureLine:
-    """One feature of a cluster, ready to be shown.
-
-    The difference is in standard deviations, the width of its bar in percent of half
-    the track; values are those of the typical rows.
-    """
-
-    name: str
-    difference: str
-    width: float
-    above: bool
-    mean: str
-    overall: str
-    values: list[str]
-
-
-@dataclass(frozen=True)
-class Card:
-    """One cluster, ready to be shown.
-
-    The color is an index, numbers are those of typical rows; strip and mean are images
-    of the typical rows and of the mean, in links.
-    """
-
-    number: int
-    color: int
-    glyph: str
-    rows: str
-    share: str
-    cost: str
-    margin: str
-    classes: str
-    numbers: list[str]
-    lines: list[FeatureLine]
-    strip: str | None = None
-    mean: str | None = None
-
-
 def make_cards(
-    summary: ClusterSummary,
-    names: Sequence[str],
-    image_shape: tuple[int, ...] | None,
-) -> list[Card]:
-    """Return one card per cluster, the largest first."""
+    summary: ClusterSummary, names: Sequence[str], image_shape: tuple[int, ...] | None
+) -> list[dict[str, Any]]:
+    """Return what the template shows of each cluster, the largest first."""
     exemplars: Any = summary.exemplars
-    bounds = None
-    if image_shape is not None:
-        bounds = float(exemplars.min()), float(exemplars.max())
-    order = np.argsort(-summary.sizes, kind="stable").tolist()
-    return [_make_card(summary, j, names, image_shape, bounds) for j in order]
-
-
-def _make_card(
-    summary: ClusterSummary,
-    cluster: int,
-    names: Sequence[str],
-    image_shape: tuple[int, ...] | None,
-    bounds: tuple[float, float] | None,
-) -> Card:
-    size, features = int(summary.sizes[cluster]), summary.features
-    numbers, rows = summary.exemplars_of(cluster)
-    cost = margin = ""
-    strip = mean = None
-    lines: list[FeatureLine] = []
-    if size:
-        cost = format_value(float(summary.costs[cluster]))
-        margin = "" if summary.margins is None else f"{summary.margins[cluster]:.2f}"
-    if size and features is not None and image_shape and bounds:
-        strip = draw_image_strip(toarray(rows), image_shape, bounds)
-        mean = draw_image_strip(features.cluster_means[[cluster]], image_shape, bounds)
-    elif size and features is not None:
-        lines = _make_lines(summary, cluster, rows, names)
-    return Card(
-        number=cluster,
-        color=cluster % len(LIGHT.palette),
-        glyph=GLYPHS[choose_shape(cluster)],
-        rows=format_count(size, "row"),
-        share=format_share(size / summary.n_rows),
-        cost=cost,
-        margin=margin,
-        classes=_name_classes(summary, cluster),
-        numbers=[f"{number:,}" for number in numbers.tolist()],
-        lines=lines,
-        strip=strip,
-        mean=mean,
-    )
+    cards = []
+    for j in np.argsort(-summary.sizes, kind="stable").tolist():
+        size, features = int(summary.sizes[j]), summary.features
+        numbers, rows = summary.exemplars_of(j)
+        shown: dict[str, Any] = {"strip": None, "mean": None, "lines": []}
+        if size and features is not None and image_shape is not None:
+            bounds = float(exemplars.min()), float(exemplars.max())
+            shown["strip"] = draw_image_strip(toarray(rows), image_shape, bounds)
+            mean = features.cluster_means[[j]]
+            shown["mean"] = draw_image_strip(mean, image_shape, bounds)
+        elif size and features is not None:
+            shown["lines"] = _make_lines(summary, j, rows, names)
+        margin = ""
+        if size and summary.margins is not None:
+            margin = f"{summary.margins[j]:.2f}"
+        cards.append(
+            shown
+            | {
+                "number": j,
+                "color": j % len(LIGHT.palette),
+                "glyph": GLYPHS[choose_shape(j)],
+                "rows": format_count(size, "row"),
+                "share": format_share(size / summary.n_rows),
+                "cost": format_value(float(summary.costs[j])) if size else "",
+                "margin": margin,
+                "classes": _name_classes(summary, j),
+                "numbers": [f"{number:,}" for number in numbers.tolist()],
+            }
+        )
+    return cards
 
 
 def _name_classes(summary: ClusterSummary, cluster: int) -> str:
@@ -126,7 +79,8 @@ def _name_classes(summary: ClusterSummary, cluster: int) -> str:
 
 def _make_lines(
     summary: ClusterSummary, cluster: int, rows: Any, names: Sequence[str]
-) -> list[FeatureLine]:
+) -> list[dict[str, Any]]:
+    """Return the features that set a cluster apart, with values of typical rows."""
     features = summary.features
     assert features is not None
     chosen = features.rank_distinguishing(_MOST_FEATURES, cluster)
@@ -136,21 +90,21 @@ def _make_lines(
     differences, largest = features.differences[cluster], features.largest_difference
     lines = []
     for j, column in zip(chosen.tolist(), values.T, strict=True):
-        deviation = features.deviation[j]
         mean, overall, *own = (
-            _shorten_value(value, deviation)
+            _shorten_value(value, features.deviation[j])
             for value in (features.cluster_means[cluster, j], features.mean[j], *column)
         )
         lines.append(
-            FeatureLine(
-                name=names[j],
-                difference=f"{differences[j]:+.2f}".replace("-", "−"),
-                width=round(100.0 * abs(float(differences[j])) / largest, 1),
-                above=bool(differences[j] >= 0.0),
-                mean=mean,
-                overall=overall,
-                values=own,
-            )
+            {
+                "name": names[j],
+                # In standard deviations; the bar in percent of half of its track.
+                "difference": f"{differences[j]:+.2f}".replace("-", "−"),
+                "width": round(100.0 * abs(float(differences[j])) / largest, 1),
+                "above": bool(differences[j] >= 0.0),
+                "mean": mean,
+                "overall": overall,
+                "values": own,
+            }
         )
     return lines
 
@@ -163,46 +117,45 @@ def _shorten_value(value: float, deviation: float) -> str:
 
 
 def make_downloads(
-    summary: ClusterSummary, cards: Sequence[Card], names: Sequence[str]
+    summary: ClusterSummary, names: Sequence[str]
 ) -> list[tuple[str, Download]]:
     """Return the files about the clusters, each with the text of its link."""
+    order = np.argsort(-summary.sizes, kind="stable").tolist()
     header = ["cluster", "rows", "share", "cost", "margin", "typical rows"]
-    records = [_make_record(summary, card) for card in cards]
+    columns = [
+        order,
+        summary.sizes[order],
+        summary.sizes[order] / summary.n_rows,
+        summary.costs[order],
+        [""] * len(order) if summary.margins is None else summary.margins[order],
+        [" ".join(map(str, summary.exemplars_of(j)[0].tolist())) for j in order],
+    ]
     if summary.agreement is not None:
         header.append("classes")
-        both = zip(records, cards, strict=True)
-        records = [[*record, card.classes] for record, card in both]
-    downloads = [("All clusters", make_csv("clusters.csv", header, records))]
-    features = summary.features
+        columns.append([_name_classes(summary, j) for j in order])
+    downloads = [("All clusters", make_csv("clusters.csv", header, *columns))]
+    features, exemplars = summary.features, summary.exemplars
     if features is None:
         return downloads
-    records = []
-    for cluster, means in enumerate(features.cluster_means):
-        for j in features.rank_distinguishing(_MOST_DOWNLOADED, cluster).tolist():
-            difference = features.differences[cluster, j]
-            records.append([cluster, names[j], difference, means[j], features.mean[j]])
-    header = ["cluster", "feature", "difference", "mean", "mean of all rows"]
-    table = make_csv("distinguishing_features.csv", header, records)
+    chosen = [
+        (j, int(feature))
+        for j in range(summary.n_clusters)
+        for feature in features.rank_distinguishing(_MOST_DOWNLOADED, j)
+    ]
+    table = make_csv(
+        "distinguishing_features.csv",
+        ["cluster", "feature", "difference", "mean", "mean of all rows"],
+        [j for j, _ in chosen],
+        [names[feature] for _, feature in chosen],
+        [features.differences[pair] for pair in chosen],
+        [features.cluster_means[pair] for pair in chosen],
+        [features.mean[feature] for _, feature in chosen],
+    )
     downloads.append(("Features that set them apart", table))
-    exemplars = summary.exemplars
     if exemplars is not None and exemplars.shape[0] * len(names) <= _MOST_VALUES:
         clusters, places = np.nonzero(summary.exemplar_indices >= 0)
         numbers = summary.exemplar_indices[clusters, places]
-        rows = zip(clusters, numbers, toarray(exemplars).tolist(), strict=True)
-        records = [[cluster, number, *row] for cluster, number, row in rows]
-        table = make_csv("typical_rows.csv", ["cluster", "row", *names], records)
+        header, values = ["cluster", "row", *names], toarray(exemplars).T
+        table = make_csv("typical_rows.csv", header, clusters, numbers, *values)
         downloads.append(("Typical rows", table))
     return downloads
-
-
-def _make_record(summary: ClusterSummary, card: Card) -> list[Any]:
-    j = card.number
-    numbers, _ = summary.exemplars_of(j)
-    return [
-        j,
-        int(summary.sizes[j]),
-        float(summary.sizes[j] / summary.n_rows),
-        float(summary.costs[j]),
-        "" if summary.margins is None else float(summary.margins[j]),
-        " ".join(str(number) for number in numbers.tolist()),
-    ]

@@ -16,11 +16,11 @@ from markupsafe import Markup
 
 from sketchmeans.cluster import NystromKMeans
 from sketchmeans.diagnostics import Certificate, ClusterSummary, RowMap
+from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.numerics.escape import escape_control, escape_line
 from sketchmeans.report import pictures, words
 from sketchmeans.report.cards import make_cards, make_downloads
-from sketchmeans.report.drawing import DARK, LIGHT, shorten
-from sketchmeans.report.figures import Picture
+from sketchmeans.report.drawing import DARK, LIGHT, Picture, shorten
 from sketchmeans.theory.results import format_value
 
 #: Cards that are open from the start.
@@ -38,7 +38,7 @@ class Findings:
     are tables of `bandwidth_path` and `cluster_count_path`.
     """
 
-    model: Any
+    model: Model
     data: str
     names: Sequence[str]
     summary: ClusterSummary
@@ -48,15 +48,6 @@ class Findings:
     image_shape: tuple[int, ...] | None
     title: str
     command: str | None
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A number that stands out, its name, and a note."""
-
-    value: str
-    name: str
-    note: str
 
 
 def render_page(found: Findings) -> str:
@@ -85,7 +76,7 @@ def render_page(found: Findings) -> str:
         facts=_list_facts(found),
         cards=cards[:_OPEN_CARDS],
         more_cards=cards[_OPEN_CARDS:],
-        downloads=make_downloads(summary, cards, found.names),
+        downloads=make_downloads(summary, found.names),
         has_images=found.image_shape is not None,
         overview=_draw_overview(found),
         fit=_draw_fit(found),
@@ -112,7 +103,8 @@ def _measure_proof(found: Certificate | None) -> tuple[str, str] | None:
     return found.interval, f"{share:.2%}"
 
 
-def _make_tiles(found: Findings) -> list[Tile]:
+def _make_tiles(found: Findings) -> list[tuple[str, str, str]]:
+    """Return numbers that stand out, each with its name and a note."""
     summary, certificate = found.summary, found.certificate
     least, most = int(summary.sizes.min()), int(summary.sizes.max())
     sizes = f"of {least:,} to {most:,} rows" if least < most else ""
@@ -120,19 +112,19 @@ def _make_tiles(found: Findings) -> list[Tile]:
         sizes = f"{int((summary.sizes == 0).sum()):,} of them without rows"
     cost = format_value(summary.cost)
     tiles = [
-        Tile(f"{summary.n_rows:,}", "rows", ""),
-        Tile(f"{summary.n_clusters:,}", "clusters", sizes),
-        Tile(cost, "cost", "mean squared distance to the centre"),
+        (f"{summary.n_rows:,}", "rows", ""),
+        (f"{summary.n_clusters:,}", "clusters", sizes),
+        (cost, "cost", "mean squared distance to the centre"),
     ]
     if certificate is not None and isfinite(certificate.ratio):
         value = f"≤\u2009{certificate.ratio:.3g}×"
-        tiles.append(Tile(value, "the best possible cost", "certified"))
+        tiles.append((value, "the best possible cost", "certified"))
     if summary.n_clusters > 1:
         share = words.format_share(max(found.row_map.explained, 0.0))
-        tiles.append(Tile(share, "of the spread explained", "estimated on a sample"))
+        tiles.append((share, "of the spread explained", "estimated on a sample"))
     if summary.agreement is not None:
         nmi = summary.agreement.normalized_mutual_information
-        tiles.append(Tile(f"{nmi:.3f}", "agreement with classes", "NMI; 1 is full"))
+        tiles.append((f"{nmi:.3f}", "agreement with classes", "NMI; 1 is full"))
     return tiles
 
 

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
+from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.report import words
-from sketchmeans.report.figures import Picture, make_csv, make_picture
+from sketchmeans.report.drawing import Picture, make_csv, make_picture
 from sketchmeans.report.plots import (
     MOST_BARS,
     choose_columns,
     plot_agreement,
-    plot_bandwidth_path,
     plot_cost_path,
     plot_features,
-    plot_k_path,
     plot_landmark_path,
     plot_map,
     plot_margins,
+    plot_path,
     plot_residual,
     plot_sizes,
 )
@@ -41,7 +41,6 @@ def picture_map(row_map: RowMap, n_rows: int) -> Picture:
     marked = "" if marks is None else f" Rings are the {len(marks):,} landmarks."
     share = format_share(float(row_map.shares.sum()))
     clusters = format_count(len(row_map.centers), "cluster")
-    places = np.column_stack([row_map.indices, row_map.labels, row_map.points])
     return make_picture(
         partial(plot_map, row_map),
         "Map of the rows",
@@ -52,7 +51,9 @@ def picture_map(row_map: RowMap, n_rows: int) -> Picture:
         make_csv(
             "map.csv",
             ["row", "cluster", "first axis", "second axis"],
-            ([int(i), int(j), x, y] for i, j, x, y in places.tolist()),
+            row_map.indices,
+            row_map.labels,
+            *row_map.points.T,
         ),
         height=4.6,
         wide=True,
@@ -69,7 +70,7 @@ def picture_sizes(summary: ClusterSummary) -> Picture:
         "dashed line is the mean.",
         f"Bar chart of the sizes of {format_count(len(sizes), 'cluster')}: the largest "
         f"has {format_count(int(sizes.max()), 'row')}, the smallest {sizes.min():,}.",
-        make_csv("sizes.csv", ["cluster", "rows"], enumerate(sizes.tolist())),
+        make_csv("sizes.csv", ["cluster", "rows"], range(len(sizes)), sizes),
     )
 
 
@@ -83,9 +84,7 @@ def picture_margins(summary: ClusterSummary) -> Picture:
         words.describe_margins(summary),
         f"Histogram of margins between 0 and {edges[-1]:.2g}: {share} are below 0.02.",
         make_csv(
-            "margins.csv",
-            ["margin from", "to", "rows"],
-            zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True),
+            "margins.csv", ["margin from", "to", "rows"], edges[:-1], edges[1:], counts
         ),
     )
 
@@ -108,14 +107,15 @@ def picture_features(summary: ClusterSummary, names: Sequence[str]) -> Picture:
         make_csv(
             "features.csv",
             ["cluster", *(names[j] for j in columns)],
-            ([i, *row[columns].tolist()] for i, row in enumerate(differences)),
+            range(len(differences)),
+            *differences[:, columns].T,
         ),
         height=_choose_height(n_clusters),
         wide=True,
     )
 
 
-def picture_cost(model: Any) -> Picture | None:
+def picture_cost(model: Model) -> Picture | None:
     """Return the cost over iterations, if the model has it."""
     costs = getattr(model, "cost_path_", None)
     if costs is None or not len(costs):
@@ -129,7 +129,7 @@ def picture_cost(model: Any) -> Picture | None:
         f"{end} after {format_count(len(costs), 'iteration')} over all rows. Earlier "
         "iterations over samples are not shown.",
         f"Line chart: the cost goes from {first} to {last}.",
-        make_csv("cost.csv", ["iteration", "cost"], enumerate(costs.tolist(), 1)),
+        make_csv("cost.csv", ["iteration", "cost"], range(1, len(costs) + 1), costs),
     )
 
 
@@ -145,14 +145,14 @@ def picture_residual(row_map: RowMap, n_landmarks: int) -> Picture:
         make_csv(
             "residual.csv",
             ["row", "share left out"],
-            zip(row_map.indices.tolist(), row_map.residuals.tolist(), strict=True),
+            row_map.indices,
+            row_map.residuals,
         ),
     )
 
 
 def picture_landmarks(path: Any) -> Picture:
     """Return how the number of landmarks was chosen."""
-    columns = path.n_landmarks, path.residual_trace, path.cost, path.gain
     return make_picture(
         partial(plot_landmark_path, path),
         "How many landmarks",
@@ -163,7 +163,10 @@ def picture_landmarks(path: Any) -> Picture:
         make_csv(
             "landmarks.csv",
             ["landmarks", "residual", "cost", "gain"],
-            zip(*(np.asarray(c).tolist() for c in columns), strict=True),
+            path.n_landmarks,
+            path.residual_trace,
+            path.cost,
+            path.gain,
         ),
     )
 
@@ -180,10 +183,8 @@ def picture_agreement(found: Agreement) -> Picture:
         make_csv(
             "classes.csv",
             ["class", *(f"cluster {j}" for j in range(k))],
-            (
-                [name, *row]
-                for name, row in zip(found.classes, found.counts.tolist(), strict=True)
-            ),
+            found.classes,
+            *found.counts.T,
         ),
         height=_choose_height(min(k, MOST_BARS)),
         wide=True,
@@ -212,18 +213,16 @@ _PATH_CAPTIONS = {
 }
 
 
-def picture_path(table: Mapping[str, Any], model: Any) -> list[Picture]:
+def picture_path(table: Mapping[str, Any], model: Model) -> list[Picture]:
     """Return the pictures of a path over bandwidths or numbers of clusters."""
     values = {str(name): np.asarray(table[name]) for name in table}
     if "gamma" in values:
         over, word, chosen = "gamma", "bandwidth", getattr(model, "gamma_", None)
-        plot = partial(plot_bandwidth_path, table, chosen=chosen)
     else:
-        over, word, chosen = "n_clusters", "number of clusters", model.cluster_sizes_
-        plot = partial(plot_k_path, table, chosen=len(chosen))
-    columns = [column.tolist() for column in values.values()]
+        over, word = "n_clusters", "number of clusters"
+        chosen = len(model.cluster_sizes_)
     name = f"{word.replace(' ', '_')}.csv"
-    download = make_csv(name, list(values), zip(*columns, strict=True))
+    download = make_csv(name, list(values), *values.values())
     found = []
     for column, (name, caption) in _PATH_CAPTIONS.items():
         if column in values and np.isfinite(values[column]).any():
@@ -233,7 +232,7 @@ def picture_path(table: Mapping[str, Any], model: Any) -> list[Picture]:
             where += format_value(values[over][best].item())
             found.append(
                 make_picture(
-                    partial(plot, column=column),
+                    partial(plot_path, table, column=column, chosen=chosen),
                     f"{name.capitalize()} by {word}",
                     caption,
                     f"Line chart of the {name} over the {word}: {where}.",

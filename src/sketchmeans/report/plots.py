@@ -1,7 +1,7 @@
 """Plots of clusters, fits and paths.
 
-Every function draws on the axes that it is given, or on those of a new figure, and
-returns them.
+Every function draws on the axes `ax` that it is given, or on those of a new figure, in
+the colours of `theme`, `LIGHT` or `DARK`, and returns the axes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
+from sketchmeans.diagnostics import Agreement, Certificate, ClusterSummary, RowMap
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.report.drawing import (
     LIGHT,
@@ -45,14 +45,7 @@ _PATH_NAMES = {
 
 
 def plot_map(row_map: RowMap, ax: Axes | None = None, *, theme: Theme = LIGHT) -> Axes:
-    """Draw a sample of rows along two principal axes, coloured by cluster.
-
-    Parameters
-    ----------
-    row_map : RowMap
-    ax : Axes, optional
-    theme : Theme
-    """
+    """Draw a sample of rows along two principal axes, coloured by cluster."""
     ax = prepare_axes(ax, theme)
     flat = not row_map.shares[1] > 0.0
     # Rows on a line would cover each other: they are scattered across it.
@@ -118,14 +111,7 @@ def _number_clusters(ax: Axes, row_map: RowMap, flat: bool, theme: Theme) -> Non
 def plot_sizes(
     summary: ClusterSummary, ax: Axes | None = None, *, theme: Theme = LIGHT
 ) -> Axes:
-    """Draw the number of rows of each cluster, the largest first.
-
-    Parameters
-    ----------
-    summary : ClusterSummary
-    ax : Axes, optional
-    theme : Theme
-    """
+    """Draw the number of rows of each cluster, the largest first."""
     ax = prepare_axes(ax, theme)
     order = np.argsort(-summary.sizes, kind="stable")
     n, sizes = len(order), summary.sizes[order]
@@ -158,12 +144,6 @@ def plot_margins(
 
     The margin is 1 less the distance to the own centre as a share of that to the next
     one: 0 on a border, 1 at a centre.
-
-    Parameters
-    ----------
-    summary : ClusterSummary
-    ax : Axes, optional
-    theme : Theme
     """
     ax = prepare_axes(ax, theme)
     draw_histogram(ax, *summary.margin_histogram(), theme)
@@ -204,13 +184,6 @@ def plot_features(
 
     In standard deviations, for the features that differ most: at most 24 of these, and
     the 40 largest clusters.
-
-    Parameters
-    ----------
-    summary : ClusterSummary
-    ax : Axes, optional
-    feature_names : sequence of str, optional
-    theme : Theme
     """
     if summary.features is None:
         raise ValueError("summary should be of rows that have features.")
@@ -237,12 +210,6 @@ def plot_agreement(
     """Draw which share of each class is in each cluster.
 
     Of the 24 largest classes and the 40 largest clusters.
-
-    Parameters
-    ----------
-    agreement : Agreement
-    ax : Axes, optional
-    theme : Theme
     """
     counts = agreement.counts
     classes = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_COLUMNS])
@@ -303,7 +270,7 @@ def plot_landmark_path(
     return ax
 
 
-def plot_bandwidth_path(
+def plot_path(
     table: Mapping[str, Any],
     ax: Axes | None = None,
     *,
@@ -311,58 +278,25 @@ def plot_bandwidth_path(
     chosen: float | None = None,
     theme: Theme = LIGHT,
 ) -> Axes:
-    """Draw one column of `sketchmeans.diagnostics.bandwidth_path` over bandwidths.
+    """Draw one column of a path over bandwidths or numbers of clusters.
 
     Parameters
     ----------
     table : dict of arrays or DataFrame
+        What `bandwidth_path` or `cluster_count_path` of `sketchmeans.diagnostics`
+        returned.
     ax : Axes, optional
     column : {"stability", "ratio", "effective_dimension", "cost", "lower_bound"}
+        The effective dimension is in paths over bandwidths only.
     chosen : float, optional
-        A bandwidth to mark.
+        A bandwidth or number of clusters to mark.
     theme : Theme
     """
-    ax = _draw_path(table, "gamma", column, chosen, ax, theme)
-    use_log_axis(ax, table["gamma"])
-    ax.set_xlabel("Bandwidth gamma")
-    return ax
-
-
-def plot_k_path(
-    table: Mapping[str, Any],
-    ax: Axes | None = None,
-    *,
-    column: str = "stability",
-    chosen: int | None = None,
-    theme: Theme = LIGHT,
-) -> Axes:
-    """Draw one column of `sketchmeans.diagnostics.cluster_count_path` over k.
-
-    Parameters
-    ----------
-    table : dict of arrays or DataFrame
-    ax : Axes, optional
-    column : {"stability", "ratio", "cost", "lower_bound"}
-    chosen : int, optional
-        A number of clusters to mark.
-    theme : Theme
-    """
-    ax = _draw_path(table, "n_clusters", column, chosen, ax, theme)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    ax.set_xlabel("Number of clusters")
-    return ax
-
-
-def _draw_path(
-    table: Mapping[str, Any],
-    over: str,
-    column: str,
-    chosen: float | None,
-    ax: Axes | None,
-    theme: Theme,
-) -> Axes:
+    over = "gamma" if "gamma" in table else "n_clusters"
     if over not in table:
-        raise ValueError(f"table with {list(table)} should have a column {over!r}.")
+        raise ValueError(
+            f"table with {list(table)} should have a column 'gamma' or 'n_clusters'."
+        )
     if column not in _PATH_NAMES or column not in table:
         known = [name for name in _PATH_NAMES if name in table]
         raise ValueError(f"column={column!r} should be one of {known}.")
@@ -372,7 +306,42 @@ def _draw_path(
     order = np.argsort(x[finite], kind="stable")
     ax = prepare_axes(ax, theme)
     draw_line(ax, x[finite][order], y[finite][order], theme)
-    ax.set_ylabel(_PATH_NAMES[column])
     if chosen is not None and x.min() <= chosen <= x.max():
         mark_value(ax, chosen, "this fit", theme)
+    if over == "gamma":
+        use_log_axis(ax, x)
+        ax.set(xlabel="Bandwidth gamma", ylabel=_PATH_NAMES[column])
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        ax.set(xlabel="Number of clusters", ylabel=_PATH_NAMES[column])
+    return ax
+
+
+def plot_certificate_path(
+    found: Certificate, ax: Axes | None = None, *, theme: Theme = LIGHT
+) -> Axes:
+    """Draw the lower bound over seconds, below the cost.
+
+    A dotted line is the part that is certain, where the rest holds at a confidence.
+
+    Parameters
+    ----------
+    found : Certificate
+        By the method "semidefinite".
+    ax : Axes, optional
+    theme : Theme
+    """
+    if found.path is None:
+        raise ValueError(
+            f"found.method={found.method!r} should be 'semidefinite': no other bound "
+            "improves over time."
+        )
+    ax = prepare_axes(ax, theme)
+    seconds, certain, likely = found.path.T
+    draw_line(ax, seconds, likely, theme)
+    if found.confidence < 1.0:
+        ax.plot(seconds, certain, color=theme.muted, linestyle=":", label="certain")
+    ax.axhline(found.cost, color=theme.warm, linewidth=1.2, label="cost found")
+    ax.legend(frameon=False, fontsize=9, labelcolor=theme.ink)
+    ax.set(xlabel="Seconds", ylabel="Proved lower bound of the cost")
     return ax

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import isfinite, log, sqrt
-from typing import Any
 
 import numpy as np
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans
 from sketchmeans.diagnostics import Agreement, Certificate, ClusterSummary, RowMap
+from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.kernels import RBF
 from sketchmeans.theory.results import format_value
 
@@ -44,7 +44,7 @@ def format_share(share: float) -> str:
     return f"{share:.0%}" if share >= 0.095 else f"{100 * share:.2g}%"
 
 
-def name_method(model: Any) -> str:
+def name_method(model: Model) -> str:
     """Return what the estimator does."""
     if isinstance(model, NystromKMeans):
         return "Nyström kernel k-means"
@@ -53,7 +53,7 @@ def name_method(model: Any) -> str:
     return "k-means on sketched features"
 
 
-def describe_fit(model: Any, summary: ClusterSummary, n_features: int) -> str:
+def describe_fit(model: Model, summary: ClusterSummary, n_features: int) -> str:
     """Return the sentence below the title; a given kernel has no features."""
     of = f" of {format_count(n_features, 'feature')}" if n_features else ""
     text = (
@@ -65,7 +65,7 @@ def describe_fit(model: Any, summary: ClusterSummary, n_features: int) -> str:
     return f"{text}."
 
 
-def describe_weights(model: Any) -> str:
+def describe_weights(model: Model) -> str:
     """Say that the rows of a fit had weights; nothing if they had none."""
     sizes = np.asarray(getattr(model, "cluster_sizes_", ()), dtype=np.float64)
     labels = getattr(model, "labels_", None)  # a model from a file has none
@@ -82,7 +82,7 @@ def describe_weights(model: Any) -> str:
     )
 
 
-def describe_cost(summary: ClusterSummary, row_map: RowMap, model: Any) -> str:
+def describe_cost(summary: ClusterSummary, row_map: RowMap, model: Model) -> str:
     """Say what the cost means."""
     where = ", as the kernel measures distance" if hasattr(model, "kernel_") else ""
     text = (
@@ -185,7 +185,7 @@ def describe_agreement(found: Agreement) -> str:
     )
 
 
-def describe_bandwidth(model: Any) -> str:
+def describe_bandwidth(model: Model) -> str:
     """Say what the bandwidth of the rbf kernel means in distances."""
     gamma = getattr(model, "gamma_", None)
     if not isinstance(getattr(model, "kernel_", None), RBF) or not gamma:

@@ -21,7 +21,7 @@ from sketchmeans.diagnostics import (
     cluster_summary,
     row_map,
 )
-from sketchmeans.diagnostics.fitted import check_model, has_given_kernel
+from sketchmeans.diagnostics.fitted import Model, check_model, has_given_kernel
 from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
 from sketchmeans.report.page import Findings, render_page
@@ -159,9 +159,7 @@ def write_report(
     tables = _check_paths(paths)
     if not isinstance(certificate, Certificate | None):
         check_option(
-            "certificate",
-            certificate,
-            ("auto", "semidefinite", "nystrom", "subsample"),
+            "certificate", certificate, ("auto", "semidefinite", "nystrom", "subsample")
         )
     map_rng, bound_rng = as_generator(random_state).spawn(2)
     on_stage("clusters")
@@ -193,7 +191,7 @@ def write_report(
 
 
 def _certify(
-    model: Any, X: Any, wanted: str | Certificate | None, rng: Any
+    model: Model, X: Any, wanted: str | Certificate | None, rng: Any
 ) -> Certificate | None:
     kernel = getattr(model, "kernel_", None)
     if not isinstance(wanted, str):
@@ -220,7 +218,7 @@ def _check_path(path: Any) -> Path:
     )
 
 
-def _resolve_names(given: Any, model: Any, table: Any) -> list[str]:
+def _resolve_names(given: Any, model: Model, table: Any) -> list[str]:
     """Return the names of the features; none where kernel values are given."""
     if has_given_kernel(model):
         if given is not None:

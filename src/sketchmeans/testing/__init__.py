@@ -34,8 +34,7 @@ of sketchmeans itself are such classes: see ``tests/contracts`` in its repositor
 from __future__ import annotations
 
 from sketchmeans.testing.kernels import KernelContract
-from sketchmeans.testing.seedings import SeedingContract
-from sketchmeans.testing.selectors import SelectorContract
+from sketchmeans.testing.selectors import SeedingContract, SelectorContract
 from sketchmeans.testing.sources import SourceContract
 
 __all__ = ["KernelContract", "SeedingContract", "SelectorContract", "SourceContract"]

@@ -1,22 +1,46 @@
-"""What holds for every landmark selector."""
+"""What holds for every landmark selector, and for every seeding."""
 
 from __future__ import annotations
 
 import tracemalloc
+from collections import Counter
+from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 from sklearn.base import clone
 
-from sketchmeans.cluster import NystromKMeans
+from sketchmeans.cluster import KernelKMeans, NystromKMeans
 from sketchmeans.data.rows import as_rows
+from sketchmeans.engine.init import Seeding
 from sketchmeans.kernels import RBF, toarray
 from sketchmeans.landmarks import Landmarks, LandmarkSelector, select_landmarks
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.testing.laws import assert_same_law
+
+#: A true law is rejected by chance once in a thousand seeds; the seeds are fixed.
+LEVEL = 1e-3
+
+
+def assert_same_law(first: Iterable[Array], second: Iterable[Array]) -> None:
+    """Fail where a chi-square test tells the outcomes of two samples apart.
+
+    Outcomes that are rare in both samples together count as one.
+    """
+    a, b = (
+        Counter(tuple(np.atleast_1d(draw).tolist()) for draw in draws)
+        for draws in (first, second)
+    )
+    table = np.array([[c[key] for key in a | b] for c in (a, b)])
+    rare = table.sum(axis=0) < 20
+    table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
+    table = table[:, table.sum(axis=0) > 0]
+    if table.shape[1] > 1:  # else nothing is left to chance
+        p_value = float(stats.chi2_contingency(table).pvalue)
+        assert p_value > LEVEL, f"p = {p_value:.1e} that both samples have one law"
 
 
 def make_table(n: int = 60, d: int = 3, dtype: Any = np.float64) -> Array:
@@ -176,3 +200,81 @@ class SelectorContract:
             trace, potential = np.linalg.norm(error, "nuc"), (2.0 - 2.0 * B).min(axis=1)
             assert np.linalg.norm(error) <= trace * (1.0 + 1e-9)
             assert trace <= potential.sum() * (1.0 + 1e-9) + 1e-9
+
+
+class SeedingContract:
+    """Tests of a seeding; a subclass defines `make_seeding`."""
+
+    #: Restarts on which the law of weights is tested.
+    n_draws = 1500
+
+    def make_seeding(self) -> Seeding:
+        """Return the seeding."""
+        raise NotImplementedError
+
+    def seed(
+        self,
+        X: Array,
+        k: int,
+        restarts: int,
+        *,
+        seed: int = 0,
+        weights: Array | None = None,
+    ) -> Array:
+        """Return the row numbers of the centres, of shape (restarts, k)."""
+        table = ((X[:, None] - X) ** 2).sum(axis=2)
+        weights = np.ones(len(X)) if weights is None else np.asarray(weights, float)
+        rngs = np.random.default_rng(seed).spawn(restarts)
+        return self.make_seeding().seed(lambda i: table[:, i], weights, k, rngs)
+
+    def test_k_different_rows_for_each_restart(self) -> None:
+        tables = make_table(40, 2), np.ones((40, 2))
+        for X, k in product(tables, (1, 7, 40)):
+            chosen = self.seed(X, k, 5)
+            assert chosen.shape == (5, k)
+            assert chosen.dtype.kind == "i"
+            assert chosen.min() >= 0
+            assert chosen.max() < 40
+            assert all(len(set(row)) == k for row in chosen.tolist())
+
+    def test_k_different_values_where_rows_repeat(self) -> None:
+        X = np.repeat(make_table(6, 2), [30, 1, 20, 1, 2, 6], axis=0)
+        chosen = self.seed(X, 6, 50)
+        assert all(len(np.unique(X[seeds], axis=0)) == 6 for seeds in chosen)
+
+    def test_the_same_generators_give_the_same_rows(self) -> None:
+        X = make_table(40, 2)
+        first = self.seed(X, 5, 4, seed=3)
+        np.testing.assert_array_equal(first, self.seed(X, 5, 4, seed=3))
+        assert (first != self.seed(X, 5, 4, seed=4)).any()
+        # A restart does not depend on the others.
+        np.testing.assert_array_equal(first[:1], self.seed(X, 5, 1, seed=3))
+
+    def test_rows_of_weight_zero_are_never_drawn(self) -> None:
+        X, weights = make_table(20, 2), np.ones(20)
+        weights[[0, 3, 4, 5, 8, 11, 12, 15, 16, 18, 19]] = 0.0
+        same = np.where(weights[:, None] > 0.0, 1.0, X)
+        # Nothing is left to gain after the first centre, but rows to choose from.
+        for rows, k in product((X, same), (1, 4, 9)):
+            assert weights[self.seed(rows, k, 100, weights=weights)].all()
+
+    def test_the_scale_of_the_weights_does_not_matter(self) -> None:
+        X, weights = make_table(40, 2), np.random.default_rng(0).random(40)
+        first = self.seed(X, 5, 10, weights=weights)
+        scaled = self.seed(X, 5, 10, weights=weights * 2.0**20)
+        np.testing.assert_array_equal(first, scaled)
+
+    @pytest.mark.parametrize("k", [1, 3])
+    def test_weights_equal_repeats_in_law(self, k: int) -> None:
+        # Different weights: swapping two rows that are near each other is no tie.
+        X, times = make_table(5, 2), np.array([1, 6, 2, 4, 3])
+        number = np.repeat(np.arange(5), times)
+        weighted = self.seed(X, k, self.n_draws, seed=1, weights=times)
+        repeated = number[self.seed(X[number], k, self.n_draws, seed=2)]
+        assert_same_law(weighted, repeated)
+
+    def test_the_estimator_takes_it(self) -> None:
+        X = make_table(60, 2)
+        seeding = self.make_seeding()
+        model = KernelKMeans(4, init=seeding, n_init=2, random_state=0).fit(X)
+        np.testing.assert_array_equal(model.predict(X), model.labels_)

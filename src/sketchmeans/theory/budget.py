@@ -8,7 +8,7 @@ from math import ceil, log, sqrt
 from typing import Any, ClassVar
 
 from sketchmeans.numerics.parameters import check_integer, check_option
-from sketchmeans.theory.checks import check_below, check_positive
+from sketchmeans.theory.problem import check_below, check_positive
 from sketchmeans.theory.results import Result, format_value
 
 Values = dict[str, float]

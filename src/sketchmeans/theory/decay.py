@@ -11,7 +11,7 @@ import numpy as np
 from sketchmeans.data.rows import float_type
 from sketchmeans.kernels import is_given
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks.dictionary import Dictionary, Spectrum, WeightedKernel
+from sketchmeans.landmarks.leverage import Dictionary, Spectrum, WeightedKernel
 from sketchmeans.numerics.linalg import Array, relative_cut
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.theory.leverage import EXACT_ROWS

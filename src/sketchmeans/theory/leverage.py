@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sketchmeans.kernels.bandwidth import Gamma
-from sketchmeans.landmarks.scores import exact_ridge_leverage_scores
+from sketchmeans.landmarks.leverage import Ridge, exact_ridge_leverage_scores
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer
-from sketchmeans.theory.checks import check_below
-from sketchmeans.theory.problem import KernelLike, open_problem
+from sketchmeans.theory.problem import KernelLike, check_below, open_problem
 from sketchmeans.theory.results import Result
 from sketchmeans.theory.span import LandmarkSpan
 
@@ -177,10 +176,10 @@ def effective_dimension(
     ) as problem:
         rows, ridge = problem.rows, problem.resolve_ridge(gamma_ridge)
         if len(rows) <= max_exact:
-            exact = exact_ridge_leverage_scores(rows, problem.kernel, ridge=ridge)
+            exact = exact_ridge_leverage_scores(rows, problem.kernel, Ridge(ridge))
             value = exact.effective_dimension
             return EffectiveDimension(value, value, value, 1.0, exact.ridge, len(rows))
-        span = LandmarkSpan(rows, problem.kernel, ridge, n_landmarks, problem.rng)
+        span = LandmarkSpan(problem, ridge, n_landmarks)
         lower, upper = span.bound_dimension(1.0 - confidence)
     return EffectiveDimension(
         value=0.5 * (lower + upper),
@@ -246,10 +245,10 @@ def ridge_leverage_scores(
     ) as problem:
         rows, ridge = problem.rows, problem.resolve_ridge(gamma_ridge)
         if len(rows) <= max_exact:
-            exact = exact_ridge_leverage_scores(rows, problem.kernel, ridge=ridge)
+            exact = exact_ridge_leverage_scores(rows, problem.kernel, Ridge(ridge))
             scores = exact.scores
             return RidgeLeverageScores(scores, scores, scores, 1.0, exact.ridge)
-        span = LandmarkSpan(rows, problem.kernel, ridge, n_landmarks, problem.rng)
+        span = LandmarkSpan(problem, ridge, n_landmarks)
         bounds = span.bound_scores(1.0 - confidence)
     return RidgeLeverageScores(*bounds, float(confidence), ridge, len(span.indices))
 

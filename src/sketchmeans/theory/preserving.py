@@ -14,7 +14,7 @@ from sketchmeans.data.rows import Block, as_rows
 from sketchmeans.kernels import compute_gram
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import Landmarks, read_landmarks
-from sketchmeans.landmarks.dictionary import WeightedKernel
+from sketchmeans.landmarks.leverage import WeightedKernel
 from sketchmeans.numerics.linalg import (
     Array,
     largest_eigenvalues,
@@ -26,9 +26,14 @@ from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.nystrom import Nystrom
 from sketchmeans.nystrom.residual import Residual
 from sketchmeans.nystrom.transformer import FeatureRows
-from sketchmeans.theory.checks import check_below, check_positive
 from sketchmeans.theory.leverage import EXACT_ROWS
-from sketchmeans.theory.problem import KernelLike, Problem, open_problem
+from sketchmeans.theory.problem import (
+    KernelLike,
+    Problem,
+    check_below,
+    check_positive,
+    open_problem,
+)
 
 
 def preserved_gamma(

@@ -1,4 +1,4 @@
-"""A user's table and kernel, checked and ready to be analysed."""
+"""A user's table, kernel and numbers, checked and ready to be analysed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from sketchmeans.kernels import (
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.linalg import largest_eigenvalues
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.numerics.parameters import as_generator
-from sketchmeans.theory.checks import check_positive
+from sketchmeans.numerics.parameters import as_generator, check_number
 
 KernelLike = str | Kernel | Callable[..., float]
 
@@ -32,6 +31,20 @@ _DEFINITE_ROWS = 200
 #: Roundings of kernel values that negative eigenvalues are allowed for, and the share
 #: of the largest eigenvalue that the eigenvalues themselves may be off.
 _ROUNDINGS, _RELATIVE = 16.0, 1e-12
+
+
+def check_below(name: str, value: Any, limit: float = 1.0) -> float:
+    """Return a number between 0 and the limit, both excluded."""
+    if 0.0 < check_number(name, value) < limit:
+        return float(value)
+    raise ValueError(f"{name}={value!r} should be > 0 and < {limit:g}.")
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return a finite number above 0."""
+    if check_number(name, value) > 0.0:
+        return float(value)
+    raise ValueError(f"{name}={value!r} should be a finite number > 0.")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.input import check_weights
-from sketchmeans.theory.checks import check_below
+from sketchmeans.theory.problem import check_below
 from sketchmeans.theory.results import Result
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from sketchmeans.numerics.parameters import check_integer, check_option
 from sketchmeans.reduction.svd import range_width
-from sketchmeans.theory.checks import check_below
+from sketchmeans.theory.problem import check_below
 from sketchmeans.theory.results import Result, format_value
 
 #: δ with which B14 proves its theorems.

@@ -20,12 +20,14 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
-from sketchmeans.data.rows import Rows, block_height, block_slices
+from sketchmeans.data.rows import block_height, block_slices
 from sketchmeans.data.sampling import draw
-from sketchmeans.kernels import Kernel
 from sketchmeans.landmarks.base import draw_distinct_rows
-from sketchmeans.landmarks.dictionary import WeightedKernel
-from sketchmeans.landmarks.scores import recursive_ridge_leverage_scores
+from sketchmeans.landmarks.leverage import (
+    Ridge,
+    WeightedKernel,
+    recursive_ridge_leverage_scores,
+)
 from sketchmeans.numerics.linalg import (
     Array,
     eigen_decomposition,
@@ -33,6 +35,7 @@ from sketchmeans.numerics.linalg import (
     relative_cut,
 )
 from sketchmeans.nystrom.transformer import FeatureRows
+from sketchmeans.theory.problem import Problem
 
 #: Independent batches of columns of the residual, and columns of each.
 _BATCHES, _BATCH_SIZE = 16, 32
@@ -51,20 +54,14 @@ class LandmarkSpan:
     blocks of rows and m².
     """
 
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: Kernel,
-        ridge: float,
-        n_landmarks: int,
-        rng: np.random.Generator,
-    ) -> None:
-        rng, self._column_rng = rng.spawn(2)
+    def __init__(self, problem: Problem, ridge: float, n_landmarks: int) -> None:
+        rows, kernel = problem.rows, problem.kernel
+        rng, self._column_rng = problem.rng.spawn(2)
         self.matrix = WeightedKernel(rows, kernel)
         self.ridge = ridge
         m = min(n_landmarks, len(rows))
         rough = recursive_ridge_leverage_scores(
-            rows, kernel, max(m // 2, 1), rng, ridge=ridge
+            rows, kernel, Ridge(ridge), max(m // 2, 1), rng
         )
         self.indices = np.sort(draw_distinct_rows(rows, m, rng, rough.scores))
         root = pseudo_inverse(self.matrix.gram(self.indices)).root()
