@@ -180,7 +180,7 @@ def choose(
         raise typer.BadParameter(
             f"--gamma has no meaning for --kernel {kernel}; leave it out."
         )
-    check_outputs({"--report": report}, [data], {"--report": REPORT})
+    check_outputs({"--report": report}, [data], report=REPORT)
     params = {"kernel": kernel, "n_jobs": n_jobs, "random_state": random_state}
     typed = {name: value for name, value in params.items() if value is not None}
     width = gammas[0] if len(gammas) == 1 else None

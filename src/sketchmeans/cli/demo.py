@@ -24,7 +24,7 @@ def demo(
         raise typer.BadParameter(f"--out {out} should be a folder.")
     folder.mkdir(parents=True, exist_ok=True)
     for name in (PICTURE, REPORT):
-        check_outputs({"--out": str(folder / name)}, [], {})
+        check_outputs({"--out": str(folder / name)}, [])
     from sketchmeans.cli.demo_cases import (
         compare_methods,
         make_arms,
@@ -38,12 +38,26 @@ def demo(
             case = make()
             results.append((case, compare_methods(case)))
     _print_results(screen, results)
-    picture = _draw_picture(screen, results, folder / PICTURE)
-    report = _write_report(screen, *results[1], folder / REPORT)
-    files = [path for path in (picture, report) if path is not None]
-    if files:
+    files: list[str] = []
+    try:
+        _write_files(screen, results, folder)
+        files = [str(folder / PICTURE), str(folder / REPORT)]
         screen.print(f"\nWrote {' and '.join(files)}.")
-    screen.print_json({"results": _describe(results), "files": files})
+    except ImportError as error:
+        screen.print(f"\nNo picture and no report: {error}")
+    found = [
+        {
+            "data": case.name,
+            "n_samples": len(case.X),
+            "method": fit.method,
+            "seconds": fit.seconds,
+            "cost": getattr(fit.model, "cost_", None),
+            "nmi": fit.nmi,
+        }
+        for case, fits in results
+        for fit in fits
+    ]
+    screen.print_json({"results": found, "files": files})
 
 
 def _print_results(screen: Screen, results: list[Any]) -> None:
@@ -65,48 +79,21 @@ def _print_results(screen: Screen, results: list[Any]) -> None:
     )
 
 
-def _draw_picture(screen: Screen, results: list[Any], path: Path) -> str | None:
+def _write_files(screen: Screen, results: list[Any], folder: Path) -> None:
+    """Draw all results, and write a report on the digits."""
     from sketchmeans.cli.demo_cases import draw_results
+    from sketchmeans.report import write_report
 
-    try:
-        with screen.show_status("Drawing the picture"):
-            draw_results(results, path)
-    except ImportError:
-        screen.print("\nThe picture needs matplotlib: pip install sketchmeans[report]")
-        return None
-    return str(path)
-
-
-def _write_report(screen: Screen, case: Any, fits: list[Any], path: Path) -> str | None:
-    try:
-        from sketchmeans.report import write_report
-
-        with screen.show_status("Writing the report"):
-            write_report(
-                fits[-1].model,
-                case.X,
-                path,
-                y=case.y,
-                image_shape=(8, 8),
-                title=f"{case.title}, clustered by {fits[-1].method}",
-                command="sketchmeans demo",
-            )
-    except ImportError as error:
-        screen.print(f"\nNo report: {error}")
-        return None
-    return str(path)
-
-
-def _describe(results: list[Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "data": case.name,
-            "n_samples": len(case.X),
-            "method": fit.method,
-            "seconds": fit.seconds,
-            "cost": getattr(fit.model, "cost_", None),
-            "nmi": fit.nmi,
-        }
-        for case, fits in results
-        for fit in fits
-    ]
+    with screen.show_status("Drawing the picture"):
+        draw_results(results, folder / PICTURE)
+    case, fits = results[1]
+    with screen.show_status("Writing the report"):
+        write_report(
+            fits[-1].model,
+            case.X,
+            folder / REPORT,
+            y=case.y,
+            image_shape=(8, 8),
+            title=f"{case.title}, clustered by {fits[-1].method}",
+            command="sketchmeans demo",
+        )

@@ -259,7 +259,7 @@ def report(
 ) -> None:
     """Explain a saved model on a table in pictures, as one HTML file."""
     screen = Screen(print_options)
-    check_outputs({"--out": out}, [model, data], {"--out": REPORT})
+    check_outputs({"--out": out}, [model, data], out=REPORT)
     options = {"image_shape": _parse_shape(image_shape), "title": title}
     from sketchmeans import load
 

@@ -164,9 +164,7 @@ def read_classes(model: Any, table: Table) -> Any:
 
 
 def check_outputs(
-    files: Mapping[str, str | None],
-    inputs: Iterable[str],
-    suffixes: Mapping[str, tuple[str, ...]],
+    files: Mapping[str, str | None], inputs: Iterable[str], **suffixes: tuple[str, ...]
 ) -> None:
     """Raise if a file cannot be written, or would replace one that is needed.
 
@@ -175,7 +173,7 @@ def check_outputs(
     # Not `Path.resolve`, which fails if links form a loop.
     names = {realpath(file): "a file that is read" for file in _expand(inputs)}
     for option, path in files.items():
-        allowed = suffixes.get(option, ())
+        allowed = suffixes.get(option.strip("-"), ())
         if path is None or (path == STREAM and ".csv" in allowed):
             continue
         _check_output(option, path, allowed)

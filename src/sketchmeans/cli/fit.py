@@ -50,7 +50,7 @@ def fit(
     screen = Screen(print_options, labels_on_output=labels == STREAM)
     outputs = {"--model": model, "--labels": labels, "--report": report}
     files = {**outputs, "--checkpoint": checkpoint}
-    check_outputs(files, [data], {"--labels": LABELS, "--report": REPORT})
+    check_outputs(files, [data], labels=LABELS, report=REPORT)
     params = dict(vars(estimator_options))
     name = params.pop("estimator")
     estimator = make_estimator(name, n_clusters, params)
@@ -199,7 +199,7 @@ def predict(
 ) -> None:
     """Label the rows of a table with a saved model."""
     screen = Screen(print_options, labels_on_output=out == STREAM)
-    check_outputs({"--out": out}, [model, data], {"--out": LABELS})
+    check_outputs({"--out": out}, [model, data], out=LABELS)
     from sketchmeans import TableClusterer, load
 
     fitted = load(model)
