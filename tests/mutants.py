@@ -87,7 +87,7 @@ MUTANTS = [
     ),
     Mutant(
         "engine/passes.py",
-        "nearest[1, rows] = assigned.second",
+        "nearest[1, rows] = found.second",
         "nearest[1, rows] = np.inf",
         "tests/engine/test_rough.py tests/engine/test_lloyd.py",
     ),
@@ -199,7 +199,7 @@ MUTANTS = [
         "tests/landmarks/test_growth.py",
     ),
     Mutant(
-        "landmarks/growth.py",
+        "landmarks/coverage.py",
         "span[0] + places",
         "places",
         "tests/landmarks/test_coverage.py",
@@ -311,13 +311,13 @@ MUTANTS = [
         "tests/persistence/test_model_versions.py",
     ),
     Mutant(
-        "persistence/consistency.py",
+        "persistence/registry.py",
         "(features[1:] <= features[:-1])",
         "(features[1:] < features[:-1])",
         "tests/persistence/test_consistency.py",
     ),
     Mutant(
-        "persistence/consistency.py",
+        "persistence/registry.py",
         "-(-signs.width // 8)",
         "signs.width // 8",
         f"{MODEL_FILES} tests/persistence/test_hostile_models.py",

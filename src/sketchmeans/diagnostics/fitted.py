@@ -57,6 +57,13 @@ def fitted_space(model: Model, rows: Rows) -> Space:
     )
 
 
+def divide(a: Array, b: Array, otherwise: float | Array) -> Array:
+    """Return ``a/b`` where b is positive, and another value elsewhere."""
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    result = np.array(np.broadcast_to(otherwise, shape), dtype=np.float64)
+    return np.divide(a, b, out=result, where=b > 0.0)
+
+
 @dataclass(frozen=True)
 class NearestCenters:
     """Labels of some rows, and the squared distances to the two nearest centres."""
@@ -68,9 +75,7 @@ class NearestCenters:
     @property
     def margins(self) -> Array:
         """``1 − own/next`` of the distances: 0 on a border, 1 at a centre."""
-        ratio = np.ones_like(self.own)
-        np.divide(self.own, self.next, out=ratio, where=self.next > 0.0)
-        return np.asarray(1.0 - np.sqrt(ratio))
+        return np.asarray(1.0 - np.sqrt(divide(self.own, self.next, 1.0)))
 
 
 class Assigner:

@@ -11,7 +11,7 @@ from scipy import sparse
 from sketchmeans.cluster import NystromKMeans, SketchedKMeans
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
-from sketchmeans.diagnostics.fitted import Assigner, Model, check_model
+from sketchmeans.diagnostics.fitted import Assigner, Model, check_model, divide
 from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.kernels import compute_gram, is_given, toarray
 from sketchmeans.numerics.linalg import Array
@@ -113,7 +113,10 @@ def row_map(
     axes, variances = _find_axes(features, mean, rng)
     points = _project(axes, features, mean)
     spread = max(float(norms.mean() - mean @ mean), 0.0)
-    inside = np.einsum("ij,ij->i", features, features) if marks is not None else norms
+    residuals = None
+    if marks is not None:
+        inside = np.einsum("ij,ij->i", features, features)
+        residuals = np.clip(divide(norms - inside, norms, 0.0), 0.0, 1.0)
     return RowMap(
         indices=numbers,
         points=points,
@@ -121,7 +124,7 @@ def row_map(
         centers=_average_places(points, labels, len(model.cluster_sizes_)),
         landmarks=None if marks is None else _project(axes, marks, mean),
         shares=variances,
-        residuals=None if marks is None else _compute_residual_shares(norms, inside),
+        residuals=residuals,
         cost=float(costs.mean()),
         spread=spread,
     )
@@ -208,13 +211,4 @@ def _project(axes: Array, features: Block, mean: Array) -> Array:
 
 def _average_places(points: Array, labels: Array, k: int) -> Array:
     sums = np.stack([np.bincount(labels, p, k) for p in points.T], axis=1)
-    sizes = np.bincount(labels, minlength=k)[:, None]
-    result = np.full((k, 2), np.nan)
-    np.divide(sums, sizes, out=result, where=sizes > 0)
-    return result
-
-
-def _compute_residual_shares(norms: Array, inside: Array) -> Array:
-    result = np.zeros_like(norms)
-    np.divide(norms - inside, norms, out=result, where=norms > 0.0)
-    return np.clip(result, 0.0, 1.0)
+    return divide(sums, np.bincount(labels, minlength=k)[:, None], np.nan)

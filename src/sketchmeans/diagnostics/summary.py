@@ -17,6 +17,7 @@ from sketchmeans.diagnostics.fitted import (
     Assigner,
     NearestCenters,
     check_model,
+    divide,
     has_given_kernel,
 )
 from sketchmeans.numerics.linalg import Array
@@ -53,11 +54,7 @@ class Features(Result):
 
         Of shape (k, d); 0 for a feature that does not vary.
         """
-        result = self.cluster_means - self.mean
-        varies = self.deviation > 0.0
-        np.divide(result, self.deviation, out=result, where=varies)
-        result[:, ~varies] = 0.0
-        return result
+        return divide(self.cluster_means - self.mean, self.deviation, 0.0)
 
     @cached_property
     def largest_difference(self) -> float:
@@ -234,8 +231,8 @@ def cluster_summary(
     summary = ClusterSummary(
         n_rows=len(rows),
         sizes=counts.sizes,
-        costs=counts.average(counts.costs),
-        margins=counts.average(counts.margins) if k > 1 else None,
+        costs=divide(counts.costs, counts.sizes, np.nan),
+        margins=divide(counts.margins, counts.sizes, np.nan) if k > 1 else None,
         margin_counts=counts.histogram if k > 1 else None,
         exemplar_indices=numbers,
         exemplars=exemplars,
@@ -275,12 +272,6 @@ class _Counts:
         order = np.lexsort((numbers, distances, clusters))
         kept = order[_rank_in_group(clusters[order], k) < self._n_exemplars]
         self._best = clusters[kept], distances[kept], numbers[kept]
-
-    def average(self, totals: Array) -> Array:
-        """Return totals divided by the sizes of the clusters."""
-        result = np.full(self._k, np.nan)
-        np.divide(totals, self.sizes, out=result, where=self.sizes > 0)
-        return result
 
     def find_exemplars(self) -> Array:
         """Return the numbers of the rows nearest to each centre."""
@@ -338,8 +329,7 @@ class _FeatureSums:
         variance = self._squares / n - offset**2
         # The variance of a constant feature is nothing but rounding.
         noise = n * np.finfo(np.float64).eps * (self._squares / n)
-        means = np.tile(offset, (self._k, 1))
-        np.divide(self._sums, sizes[:, None], out=means, where=sizes[:, None] > 0)
+        means = divide(self._sums, sizes[:, None], offset)
         return Features(
             mean=offset + self._shift,
             deviation=np.sqrt(np.where(variance > noise, variance, 0.0)),
