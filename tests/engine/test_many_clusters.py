@@ -17,10 +17,9 @@ from sketchmeans.engine.assign import ClusterSums
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.breathing import breathe
 from sketchmeans.engine.directions import project_rows
-from sketchmeans.engine.init import KMeansParallel
+from sketchmeans.engine.init import KMeansParallel, auto_restarts
 from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.nearby import CenterGroups, NearbyPass
-from sketchmeans.engine.restarts import auto_restarts
 from sketchmeans.engine.space import InputSpace, LandmarkSpace
 from sketchmeans.engine.store import KernelBlocks
 from sketchmeans.kernels import RBF, squared_distances_among

@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.engine.blocks import BlockEngine, new_engine
-from sketchmeans.engine.init import Seeding
-from sketchmeans.engine.restarts import auto_restarts
+from sketchmeans.engine.init import Seeding, auto_restarts
 from sketchmeans.engine.space import Space
 from sketchmeans.engine.starts import Start
 from sketchmeans.engine.types import Centers, LloydResult
@@ -131,10 +130,12 @@ class Clusterer(
         """Return how many restarts there are; a given start has one."""
         if not isinstance(start, Start):
             return auto_restarts(self.n_clusters, self.n_init)
+        if start.points is not None and start.points.ndim == 3 and callable(self.init):
+            return len(start.points)
         if not is_auto(self.n_init) and self.n_init != 1:
             warn_user(
-                f"n_init={self.n_init} restarts from a given init would all be the "
-                "same: one is run.",
+                "Explicit initial center position passed: performing only one init in "
+                f"{type(self).__name__} instead of n_init={self.n_init}.",
                 RuntimeWarning,
             )
         return 1

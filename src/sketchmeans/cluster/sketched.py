@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,10 +15,11 @@ from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
 from sketchmeans.engine.blocks import BlockEngine, local_engine
 from sketchmeans.engine.directions import DIRECTION_ROWS, DIRECTIONS
-from sketchmeans.engine.init import Seeding, as_seeding
+from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import Schedule, Search
 from sketchmeans.engine.space import InputSpace
+from sketchmeans.engine.starts import Start, read_centers
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
 from sketchmeans.numerics.linalg import Array
@@ -30,7 +30,13 @@ from sketchmeans.numerics.parameters import (
     check_integer,
     is_auto,
 )
-from sketchmeans.reduction import ApproximateSVD, ShiftedRows, as_reducer, fit_reducer
+from sketchmeans.reduction import (
+    ApproximateSVD,
+    ReducedRows,
+    ShiftedRows,
+    as_reducer,
+    fit_reducer,
+)
 
 #: Restarts that go on in the original space, and passes until one is left.
 _FINALISTS, _PLAYOFF_PASSES = 3, 3
@@ -66,10 +72,11 @@ class SketchedKMeans(Clusterer):
     refine_max_iter : int, default=300
         Most Lloyd passes in the original space; they stop at `tol`.  0 returns the
         partition of the sketch, as in the paper.
-    init : str or Seeding, default="auto"
-        How centres start on the sketch: "random", "k-means++", "greedy-k-means++",
-        "k-means||" or "local-search"; "auto" is greedy k-means++ up to 300 clusters,
-        and k-means|| above.
+    init : str, Seeding, array or callable, default="auto"
+        How centres start: "random", "k-means++", "greedy-k-means++", "k-means||" or
+        "local-search"; "auto" is greedy k-means++ up to 300 clusters, and k-means||
+        above.  Or centres (k, d), or a function ``init(X, n_clusters, random_state)``
+        that returns some, as in scikit-learn's KMeans: "auto" makes no sketch then.
     n_init : int or "auto", default="auto"
         Restarts on the sketch; the best three are compared in the original space.
         "auto" is 12, the best of which is improved by swaps of centres for rows far
@@ -170,40 +177,23 @@ class SketchedKMeans(Clusterer):
         """
         self._check_params()
         check_integer("refine_max_iter", self.refine_max_iter, low=0)
-        seeding = as_seeding(self.init)
-        sketch_rng, cluster_rng = as_generator(self.random_state).spawn(2)
+        rngs = as_generator(self.random_state).spawn(3)
+        sketch_rng, cluster_rng, start_rng = rngs
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
             rows.widen_for(rows.moments().variance)
             space = InputSpace.of(rows, self.n_clusters)
-            reducer = self._make_reducer(rows, sketch_rng)
-            progress = Progress(self, self.verbose)
-            search = partial(
-                Search, distances=squared_distances_among, progress=progress
+            start = read_centers(
+                self.init, rows, self.n_clusters, self.n_init, start_rng
             )
-            passes = 0
-            if reducer is None:
-                searched = search(self._schedule(rows, 0, seeding, n_final=1))
-                find = partial(searched.find, rows, space, seeding)
-                engine, (result, *_) = find(self.n_clusters, cluster_rng)
-            else:
-                with progress.step("sketch"):
-                    sketch = self._sketch(reducer, rows, space.shift)
-                    width = sketch.n_features * sketch.dtype.itemsize
-                    schedule = self._schedule(sketch, width, seeding, _FINALISTS)
-                    sketch = sketch.load()
-                searched = search(schedule)
-                inner = InputSpace.of(sketch, self.n_clusters)
-                find = partial(searched.find, sketch, inner, seeding)
-                found = find(self.n_clusters, cluster_rng)[1][: schedule.n_final]
-                engine = local_engine(rows, space)
-                with progress.step("original space"):
-                    # What is best on the sketch need not be best in the original space.
-                    plugged = _plugged_back(engine, found, self.n_clusters)
-                result, best = self._refine(engine, plugged, searched)
-                passes = found[best].n_iter - 1
+            reducer = self._make_reducer(rows, isinstance(start, Start), sketch_rng)
+            progress = Progress(self, self.verbose)
+            find = self._find_on_rows if reducer is None else self._find_on_sketch
+            engine, result, search, passes = find(
+                reducer, rows, space, start, progress, cluster_rng
+            )
             if reducer is None or self.refine_max_iter:
-                result = searched.rescue_far_rows(engine, result, cluster_rng)
+                result = search.rescue_far_rows(engine, result, cluster_rng)
             result, is_sound = audit_result(engine, result)
             exemplars = engine.exemplars(
                 result.centers, result.labels, result.distances
@@ -218,23 +208,75 @@ class SketchedKMeans(Clusterer):
         is_refined = reducer is not None and self.refine_max_iter > 0
         limit = "refine_max_iter" if is_refined else "max_iter"
         self._store(rows, result, exemplars, limit)
-        self.n_iter_ = passes + result.n_iter
+        # The pass that follows an update of given centres belongs to it.
+        self.n_iter_ = max(1, passes + result.n_iter - isinstance(start, Start))
         return self
 
-    def _make_reducer(self, rows: Rows, rng: np.random.Generator) -> Any:
-        """Return the reducer that is to be fitted, or None."""
+    def _find_on_rows(
+        self,
+        reducer: None,
+        rows: Rows,
+        space: InputSpace,
+        start: Start | Seeding,
+        progress: Progress,
+        rng: np.random.Generator,
+    ) -> tuple[BlockEngine, LloydResult, Search, int]:
+        """Return engine, result and search of plain k-means, and no further passes."""
+        schedule = self._schedule(rows, 0, start, n_final=1)
+        search = Search(schedule, squared_distances_among, progress)
+        engine, (result, *_) = _find(search, rows, space, start, self.n_clusters, rng)
+        return engine, result, search, 0
+
+    def _find_on_sketch(
+        self,
+        reducer: Any,
+        rows: Rows,
+        space: InputSpace,
+        start: Start | Seeding,
+        progress: Progress,
+        rng: np.random.Generator,
+    ) -> tuple[BlockEngine, LloydResult, Search, int]:
+        """Return engine, result and search, and the passes on the sketch."""
+        k = self.n_clusters
+        with progress.step("sketch"):
+            view = self._sketch(reducer, rows, space.shift)
+            width = view.n_features * view.dtype.itemsize
+            schedule = self._schedule(view, width, start, _FINALISTS)
+            sketch = view.load()
+        search = Search(schedule, squared_distances_among, progress)
+        if isinstance(start, Start):
+            assert start.points is not None
+            flat = start.points.reshape(-1, rows.n_features)
+            few = view.points(flat).reshape(*start.points.shape[:-1], -1)
+            start = Start(points=few)
+        inner = InputSpace.of(sketch, k)
+        found = _find(search, sketch, inner, start, k, rng)[1][: schedule.n_final]
+        engine = local_engine(rows, space)
+        with progress.step("original space"):
+            # What is best on the sketch need not be best in the original space.
+            plugged = _plugged_back(engine, found, k)
+        result, best = self._refine(engine, plugged, search)
+        return engine, result, search, found[best].n_iter - 1
+
+    def _make_reducer(
+        self, rows: Rows, is_started: bool, rng: np.random.Generator
+    ) -> Any:
+        """Return the reducer that is to be fitted, or None.
+
+        Centres that are given lie among the rows themselves.
+        """
         reducer = self.reducer
         if is_auto(reducer):
             width = min(self.n_clusters, DIRECTIONS)
             work = len(rows) * rows.n_features * self.n_clusters
-            if 2 * width > rows.n_features or work < _SMALL_WORK:
+            if is_started or 2 * width > rows.n_features or work < _SMALL_WORK:
                 return None
             reducer = ApproximateSVD(width, fit_rows=DIRECTION_ROWS)
         if reducer is None:
             return None
         return as_reducer(reducer, self.n_clusters, rng, self.n_jobs)
 
-    def _sketch(self, reducer: Any, rows: Rows, shift: Array) -> Rows:
+    def _sketch(self, reducer: Any, rows: Rows, shift: Array) -> ReducedRows:
         """Fit the reducer, and return the rows as it sees them."""
         near = ShiftedRows(rows, shift) if shift.any() else rows
         names = getattr(self, "feature_names_in_", None)
@@ -272,10 +314,11 @@ class SketchedKMeans(Clusterer):
         return left[0], best
 
     def _schedule(
-        self, rows: Rows, width: int, seeding: Seeding, n_final: int
+        self, rows: Rows, width: int, start: Start | Seeding, n_final: int
     ) -> Schedule:
         """Return how to iterate, if sketched rows of so many bytes fit in memory."""
-        restarts = self._restarts(seeding)
+        is_started = isinstance(start, Start)
+        restarts = self._restarts(start)
         spare = plan_memory(
             len(rows) * (width + 8 * restarts + 48) + rows.memory,
             self.max_memory,
@@ -284,10 +327,10 @@ class SketchedKMeans(Clusterer):
         )
         return Schedule(
             restarts,
-            self.max_iter,
+            self.max_iter + is_started,
             self._tolerance,
             spare,
-            swaps=is_auto(self.n_init),
+            swaps=is_auto(self.n_init) and not is_started,
             # Passes for many clusters are dear.
             n_final=max(1, min(n_final, _CLUSTERS_REFINED // self.n_clusters)),
         )
@@ -299,6 +342,22 @@ class SketchedKMeans(Clusterer):
     def _centers(self, space: Any) -> Centers:
         means = (self.cluster_centers_ - self._shift)[None]
         return Centers(means, np.einsum("rkj,rkj->rk", means, means), means)
+
+
+def _find(
+    search: Search,
+    rows: Rows,
+    space: InputSpace,
+    start: Start | Seeding,
+    k: int,
+    rng: np.random.Generator,
+) -> tuple[BlockEngine, list[LloydResult]]:
+    """Return what `Search.find` does, or what Lloyd makes of given centres."""
+    if not isinstance(start, Start):
+        return search.find(rows, space, start, k, rng)
+    engine = local_engine(rows, space, search.schedule.budget)
+    centers = engine.centers_of_means(start.points - space.shift)
+    return engine, search.finish(engine, centers)
 
 
 def _plugged_back(

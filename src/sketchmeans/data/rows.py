@@ -20,6 +20,7 @@ from scipy import sparse
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.sources import as_source
 from sketchmeans.data.sources.base import Block as Block
+from sketchmeans.data.sources.base import is_csr, toarray
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.sums import TreeSum
@@ -125,6 +126,8 @@ class Rows:
         Whether all values are known to be finite.
     """
 
+    #: The table; in subclasses, where its rows come from.
+    X: Any
     #: Bytes that the rows take beside what the user holds, and how many more `load`
     #: takes.
     memory = 0
@@ -309,7 +312,7 @@ class Rows:
             block, weights = self.block(*span), self.block_weights(*span)
             ones = np.ones(block.shape[0]) if weights is None else weights
             with np.errstate(invalid="ignore", over="ignore"):
-                if self.is_sparse:
+                if is_csr(block):
                     wide = block.astype(np.float64)
                     norms = np.asarray(wide.multiply(wide).sum(axis=1)).ravel()
                 else:
@@ -374,7 +377,7 @@ def find_not_finite(
     block: Block, *, allow_nan: bool = False
 ) -> tuple[int, int, str] | None:
     """Return row, column and kind of the first value that is not finite, if any."""
-    values = block.data if sparse.issparse(block) else block
+    values = block.data if is_csr(block) else block
     if values.dtype.kind != "f":
         return None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -384,7 +387,7 @@ def find_not_finite(
         total = values.sum() if flat is None else flat @ flat
         if np.isfinite(total) or np.isfinite(values).all():
             return None
-    dense = block.toarray() if sparse.issparse(block) else block
+    dense = toarray(block)
     found = np.argwhere(np.isinf(dense) if allow_nan else ~np.isfinite(dense))
     if not len(found):
         return None

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from sketchmeans.cluster import NystromKMeans, SketchedKMeans
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
+from sketchmeans.data.sources.base import is_csr
 from sketchmeans.diagnostics.fitted import Assigner, Model, check_model, divide
 from sketchmeans.engine.space import LandmarkSpace
 from sketchmeans.kernels import compute_gram, is_given, toarray
@@ -201,7 +201,7 @@ def _find_axes(
 
 
 def _squares(features: Block) -> float:
-    values = features.data if sparse.issparse(features) else features.ravel()
+    values = features.data if is_csr(features) else features.ravel()
     return float(values @ values)
 
 

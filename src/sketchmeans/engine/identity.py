@@ -17,6 +17,7 @@ from scipy import sparse
 
 from sketchmeans.data.rows import Block, Rows, block_height
 from sketchmeans.data.sources import Source
+from sketchmeans.data.sources.base import is_csr
 from sketchmeans.data.sources.files import FileState
 from sketchmeans.numerics.tensor_file import array_bytes
 
@@ -79,7 +80,7 @@ def _digest_block(block: Block) -> bytes:
     # the other digests of the standard library.
     total = hashlib.sha256()
     parts = [block]
-    if sparse.issparse(block):
+    if is_csr(block):
         numbers = (block.indptr - block.indptr[0], block.indices)
         parts = [*(part.astype(np.int64) for part in numbers), block.data]
     for part in parts:

@@ -23,11 +23,28 @@ from sketchmeans.numerics.parameters import (
     is_auto,
 )
 
+#: Restarts for few clusters; for more of them, so many clusters in all restarts: swaps
+#: mend the start of many clusters sooner than other starts do.
+_MOST_RESTARTS, _CLUSTERS_STARTED = 12, 600
+
 #: Clusters for which seeds are drawn one after the other.
 _MANY_CLUSTERS = 300
 
 Distances = Callable[[Array], Array]
 Generators = Sequence[np.random.Generator]
+
+
+def auto_restarts(n_clusters: int, n_init: int | str = "auto") -> int:
+    """Return how many restarts `n_init` stands for: one rule for all estimators.
+
+    Examples
+    --------
+    >>> [auto_restarts(k) for k in (2, 25, 100, 1000)]
+    [12, 12, 6, 1]
+    """
+    if not is_auto(n_init):
+        return int(n_init)
+    return max(1, min(_MOST_RESTARTS, round(_CLUSTERS_STARTED / n_clusters)))
 
 
 class Seeding(Protocol):

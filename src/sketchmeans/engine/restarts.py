@@ -31,15 +31,11 @@ from sketchmeans.engine.swaps import improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.parameters import is_auto
 
 #: Passes after which the first half of the restarts is dropped.
 _FIRST_PASSES = 5
 #: Restarts of which none is dropped before the last subsample.
 _FINALISTS = 4
-#: Restarts for few clusters; for more of them, so many clusters in all restarts: swaps
-#: mend the start of many clusters sooner than other starts do.
-_MOST_RESTARTS, _CLUSTERS_STARTED = 12, 600
 #: Size of the first subsample, and enough rows a cluster.
 _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
 #: The last subsample has at most this share of all rows, and at most so many ...
@@ -60,19 +56,6 @@ _FEW_CLUSTERS, _BREATHS, _BREATHED_CLUSTERS = 48, 20, 300
 _BREATHED_ROWS = 128
 #: Products of numbers in swaps that take no time to speak of.
 SWAP_WORK = 1e9
-
-
-def auto_restarts(n_clusters: int, n_init: int | str = "auto") -> int:
-    """Return how many restarts `n_init` stands for: one rule for all estimators.
-
-    Examples
-    --------
-    >>> [auto_restarts(k) for k in (2, 25, 100, 1000)]
-    [12, 12, 6, 1]
-    """
-    if not is_auto(n_init):
-        return int(n_init)
-    return max(1, min(_MOST_RESTARTS, round(_CLUSTERS_STARTED / n_clusters)))
 
 
 def subsample_sizes(

@@ -9,13 +9,16 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.rows import Block, Rows, block_height, check_finite
-from sketchmeans.engine.init import Seeding, as_seeding
-from sketchmeans.kernels import Kernel, Precomputed
+from sketchmeans.engine.init import Seeding, as_seeding, auto_restarts
+from sketchmeans.kernels import Kernel, Precomputed, toarray
 from sketchmeans.numerics.linalg import Array
 
 _GIVEN_STARTS = (
     ", or an array: points (k, d), row numbers (k,) or an initial partition (n,)"
 )
+
+
+_GIVEN_CENTERS = ", centers of shape (k, d), or a function that returns them"
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,52 @@ def read_start(init: Any, n_samples: int, n_clusters: int) -> Start | Seeding:
         f"({n_clusters}, n_features), {n_clusters} row numbers, or a partition of "
         f"{n_samples} integers."
     )
+
+
+def read_centers(
+    init: Any,
+    rows: Rows,
+    n_clusters: int,
+    n_init: int | str,
+    rng: np.random.Generator,
+) -> Start | Seeding:
+    """Return what `init` stands for in plain k-means: a seeding, or given centres.
+
+    The points of the start are of shape (restarts, k, d); a function of the rows, the
+    number of clusters and a RandomState is called once for each restart.
+    """
+    if isinstance(init, str) or hasattr(init, "seed"):
+        return as_seeding(init, _GIVEN_CENTERS)
+    if not callable(init):
+        return Start(points=_check_centers(init, rows.n_features, n_clusters)[None])
+    if not rows.in_memory:
+        raise ValueError(
+            f"init={init!r} should not be a function of rows that are read from a file."
+        )
+    table = rows.block(0, len(rows))
+    calls = [
+        init(table, n_clusters, random_state=np.random.RandomState(own))
+        for own in rng.integers(2**31, size=auto_restarts(n_clusters, n_init))
+    ]
+    given = [_check_centers(points, rows.n_features, n_clusters) for points in calls]
+    return Start(points=np.stack(given))
+
+
+def _check_centers(points: Any, n_features: int, n_clusters: int) -> Array:
+    """Return given centres in float64, if they fit the rows."""
+    points = np.array(toarray(points), dtype=np.float64, ndmin=2)
+    if points.shape[0] != n_clusters:
+        raise ValueError(
+            f"The shape of the initial centers {points.shape} does not match the "
+            f"number of clusters {n_clusters}."
+        )
+    if points.shape[1] != n_features:
+        raise ValueError(
+            f"The shape of the initial centers {points.shape} does not match the "
+            f"number of features of the data {n_features}."
+        )
+    check_finite(points, name="init")
+    return points
 
 
 def _check_indices(indices: Array, n_samples: int) -> Array:

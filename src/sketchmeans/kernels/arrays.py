@@ -20,7 +20,7 @@ from sketchmeans.data.rows import (
     block_slices,
     stack_parts,
 )
-from sketchmeans.data.sources.base import toarray
+from sketchmeans.data.sources.base import is_csr, toarray
 from sketchmeans.numerics.linalg import (
     CANCELLATION_ROUNDINGS,
     Array,
@@ -47,7 +47,7 @@ class Products:
         Z = by_rows(Z)
         self.z_norms = squared_norms(Z)
         self.columns: Any
-        if sparse.issparse(Z):
+        if is_csr(Z):
             # Far from the origin float32 products lose all digits, and CSR rows
             # cannot be centred: float64 throughout.
             wide = Z.astype(np.float64)
@@ -97,7 +97,7 @@ def by_rows(X: Block) -> Block:
 
 def squared_norms(X: Block) -> Array:
     """Return ``‖x‖²`` of every row, in float64."""
-    if sparse.issparse(X):
+    if is_csr(X):
         wide = X.astype(np.float64)
         return np.asarray(wide.multiply(wide).sum(axis=1), dtype=np.float64).ravel()
     values = np.ascontiguousarray(X)

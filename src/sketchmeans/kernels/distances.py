@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 from sketchmeans.data.rows import Block, Rows
-from sketchmeans.data.sources.base import toarray
+from sketchmeans.data.sources.base import is_csr, toarray
 from sketchmeans.kernels.arrays import (
     Products,
     SquaredDistances,
@@ -281,10 +281,10 @@ class Laplacian(_ExponentialKernel):
 
 def _short_indices(X: Block) -> Block:
     """Return CSR rows with 32-bit indices, which scikit-learn's loops demand."""
-    if not sparse.issparse(X) or X.indices.dtype == np.int32:
-        return X
-    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-    return sparse.csr_array(parts, shape=X.shape)
+    if is_csr(X) and X.indices.dtype != np.int32:
+        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        return sparse.csr_array(parts, shape=X.shape)
+    return X
 
 
 class FromDistances(Kernel):

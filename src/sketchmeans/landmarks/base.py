@@ -150,11 +150,12 @@ def _row_bytes(X: Block) -> list[bytes]:
     if not sparse.issparse(X):
         # Adding zero turns -0.0 into 0.0.
         return [row.tobytes() for row in np.ascontiguousarray(X + X.dtype.type(0))]
-    X = X.copy()
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    edges = list(zip(X.indptr[:-1], X.indptr[1:], strict=True))
-    return [X.indices[a:b].tobytes() + b"|" + X.data[a:b].tobytes() for a, b in edges]
+    csr = sparse.csr_array(X, copy=True)
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    edges = list(zip(csr.indptr[:-1], csr.indptr[1:], strict=True))
+    columns, values = csr.indices, csr.data
+    return [columns[a:b].tobytes() + b"|" + values[a:b].tobytes() for a, b in edges]
 
 
 def warn_if_fewer(found: int, wanted: int) -> None:

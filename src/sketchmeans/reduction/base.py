@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Block, Rows, as_rows, block_height, block_slices
 from sketchmeans.data.sampling import sample_rows
+from sketchmeans.data.sources.base import is_csr
 from sketchmeans.kernels import toarray
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parallel import Workers
@@ -177,7 +178,7 @@ class Selection:
         scale = self.scale.astype(dtype)
 
         def choose(block: Block) -> Block:
-            if sparse.issparse(block):
+            if is_csr(block):
                 chosen = block[:, self.features].astype(dtype)
                 chosen.data *= scale[chosen.indices]
                 return chosen

@@ -11,6 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
+from sketchmeans.data.sources.base import is_csr
 from sketchmeans.engine.space import origin
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parameters import check_integer
@@ -147,7 +148,7 @@ def _degree_sums(rows: Rows, degrees: Array) -> tuple[Array, Array]:
 
 
 def _weighted_squares(block: Block, weights: Array) -> Array:
-    squares = block.multiply(block) if sparse.issparse(block) else block * block
+    squares = block.multiply(block) if is_csr(block) else block * block
     return np.asarray(weights @ squares)
 
 

@@ -20,6 +20,7 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
+from sketchmeans.data.sources.base import is_csr
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import check_option
@@ -67,7 +68,7 @@ class _Group:
             shape=(self.n_patterns, d),
         )
 
-    def deliver_sparse(self, block: Block) -> Array:
+    def deliver_sparse(self, block: sparse.csr_array) -> Array:
         """Return the sums (2ᵇ × h) of the features of each pattern, of CSR rows."""
         # Values of one row with the same address are added up by `toarray`.
         delivered = sparse.csr_array(
@@ -97,7 +98,7 @@ class MailmanProduct:
         h, d = block.shape
         is_sparse = sparse.issparse(block)
         out = np.empty((h, self._width), self._dtype)
-        groups = self._groups(block.nnz / max(h, 1) if is_sparse else d)
+        groups = self._groups(block.nnz / max(h, 1) if is_csr(block) else d)
         for start, stop in block_slices(h, h if is_sparse else _STRIP):
             by_feature = (
                 None if is_sparse else np.ascontiguousarray(block[start:stop].T)

@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.linalg import qr, svd
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
+from sketchmeans.data.sources.base import toarray
 from sketchmeans.numerics.linalg import (
     Array,
     eigen_decomposition,
@@ -198,10 +199,8 @@ def _triangular_factor(rows: Rows) -> Array:
     d = rows.n_features
 
     def factor(span: Span) -> Array:
-        block = rows.block(*span)
-        if rows.is_sparse:
-            block = block.toarray()
-        block, weights = block.astype(np.float64), rows.block_weights(*span)
+        block = toarray(rows.block(*span)).astype(np.float64)
+        weights = rows.block_weights(*span)
         if weights is not None:
             block *= np.sqrt(weights)[:, None]
         return _triangularise(block)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.rows import block_height, block_slices, find_not_finite
-from sketchmeans.data.sources.base import Block, Source, toarray
+from sketchmeans.data.sources.base import Block, Source, is_csr, toarray
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 
@@ -45,7 +45,7 @@ class Preparation:
 
     def inverse_transform(self, rows: Block) -> Block:
         """Return prepared rows in the units of the table."""
-        if sparse.issparse(rows):  # these were not centred
+        if is_csr(rows):  # these were not centred
             return sparse.csr_array(rows.multiply(self.scale))
         return np.asarray(rows) * self.scale + self.center
 
@@ -162,7 +162,7 @@ def _scan(
         if source.is_sparse:
             return _sparse_moments(block, own), np.ones(block.shape[0], bool)
         gaps = np.isnan(block)
-        complete = ~gaps.any(axis=1)
+        complete: Array = np.logical_not(gaps.any(axis=1))
         if missing == "drop":
             block, gaps = block[complete], gaps[complete]
             own = None if own is None else own[complete]

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,8 @@ from scipy import sparse
 
 from sketchmeans.numerics.linalg import Array
 
-Block = Any  # a 2-D ndarray or CSR matrix
+#: Rows: two-dimensional.
+Block: TypeAlias = Array | sparse.csr_array
 
 #: Rows that lie no farther apart than this are read together: a system call costs as
 #: much as these bytes.
@@ -115,9 +116,14 @@ class Source(ABC):
         return f"<{n:,} rows of {d:,} features, {self.dtype}, in {self.path}>"
 
 
+def is_csr(block: Any) -> TypeGuard[sparse.csr_array]:
+    """Say whether rows are sparse, for readers and for type checkers."""
+    return bool(sparse.issparse(block))
+
+
 def toarray(block: Block) -> Array:
     """Return rows as an ordinary array."""
-    return np.asarray(block.toarray() if sparse.issparse(block) else block)
+    return np.asarray(block.toarray() if is_csr(block) else block)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.sources.base import Block, PartedSource, Source
+from sketchmeans.data.sources.base import Block, PartedSource, Source, is_csr
 from sketchmeans.numerics.linalg import Array
 
 #: Files that stay open: threads read on both sides of an edge.
@@ -128,7 +128,7 @@ class ArraySource(Source):
         self._table = table
         self.shape, self.dtype = table.shape, table.dtype
         self.is_sparse = sparse.issparse(table)
-        self.nnz = table.nnz if self.is_sparse else 0
+        self.nnz = table.nnz if is_csr(table) else 0
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Block:
         if self.is_sparse:
