@@ -162,8 +162,8 @@ class Clusterer(
         found = int((result.counts > 0.0).sum())
         if found < self.n_clusters:
             warn_user(
-                f"Only {found} clusters of n_clusters={self.n_clusters} have rows: "
-                "the rows hold too few distinct values.",
+                f"Number of distinct clusters ({found}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
             )
         if result.stopped and not result.converged:

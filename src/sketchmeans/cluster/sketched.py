@@ -208,8 +208,10 @@ class SketchedKMeans(Clusterer):
         is_refined = reducer is not None and self.refine_max_iter > 0
         limit = "refine_max_iter" if is_refined else "max_iter"
         self._store(rows, result, exemplars, limit)
-        # The pass that follows an update of given centres belongs to it.
-        self.n_iter_ = max(1, passes + result.n_iter - isinstance(start, Start))
+        self.n_iter_ = passes + result.n_iter
+        if isinstance(start, Start) and reducer is None:
+            # Rows are assigned once more after the last update of given centres.
+            self.n_iter_ = min(self.n_iter_, self.max_iter)
         return self
 
     def _find_on_rows(
