@@ -66,8 +66,8 @@ _NOT_OURS = {
     "test_inertia": "calls a private function",
     "test_is_same_clustering": "calls a private function",
     "test_k_means_function": "about the function k_means",
-    "test_relocating_with_duplicates": "counts no pass that finds nothing to gain: ours "
-    "is n_iter_ = 2; the rest of it is test_given_centres_of_few_distinct_rows",
+    "test_relocating_with_duplicates": "counts no pass that finds nothing to gain; "
+    "the rest of it is test_given_centres_of_few_distinct_rows",
 }
 
 
