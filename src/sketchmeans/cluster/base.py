@@ -96,7 +96,7 @@ class Clusterer(
         return len(self.cluster_sizes_)
 
     def _check_params(self) -> None:
-        check_integer("n_clusters", self.n_clusters)
+        self._check_n_clusters()
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)
         if not isinstance(self.verbose, bool):
@@ -104,11 +104,14 @@ class Clusterer(
         if not is_auto(self.n_init):
             check_integer("n_init", self.n_init)
 
+    def _check_n_clusters(self) -> None:
+        check_integer("n_clusters", self.n_clusters)
+
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         """Return the validated rows of `fit`."""
         X = validated(self, X, reset=True)
         n_samples = X.shape[0]
-        if n_samples < self.n_clusters:
+        if not is_auto(self.n_clusters) and n_samples < self.n_clusters:
             raise ValueError(
                 f"n_samples={n_samples} should be >= n_clusters={self.n_clusters}."
             )
@@ -147,9 +150,9 @@ class Clusterer(
         self.cluster_sizes_ = result.counts * rows.weight_unit
         self.exemplar_indices_ = exemplars
         found = int((result.counts > 0.0).sum())
-        if found < self.n_clusters:
+        if found < len(result.counts):
             warn_user(
-                f"Only {found} clusters of n_clusters={self.n_clusters} have rows: "
+                f"Only {found} clusters of n_clusters={len(result.counts)} have rows: "
                 "the rows hold too few distinct values.",
                 ConvergenceWarning,
             )

@@ -81,6 +81,29 @@ def check_sketched(model: Any) -> None:
     _check_same_features(model, "reducer_")
 
 
+def check_spectral(model: Any) -> None:
+    """Check a `SpectralKMeans`."""
+    is_near, is_dense = model.n_neighbors_ is not None, model.gamma_ is not None
+    if (model.landmarks_ is None) == (is_near or is_dense) or (is_near and is_dense):
+        raise ValueError("landmarks_ should go with either n_neighbors_ or gamma_")
+    if is_near and model._scales is None:
+        raise ValueError("_scales should go with n_neighbors_")
+    if is_near and model.n_neighbors_ > model.landmarks_.shape[0]:
+        raise ValueError(
+            f"n_neighbors_={model.n_neighbors_} should be at most that of landmarks_"
+        )
+    if is_dense and model.gamma_ <= 0.0:
+        raise ValueError(f"gamma_={model.gamma_} should be positive")
+    if model.landmarks_ is None and len(model._masses) != model.n_features_in_:
+        raise ValueError(
+            f"_masses should be one for each of {model.n_features_in_} nodes"
+        )
+    for name in ("_masses", "_scales", "_shares"):
+        values = getattr(model, name)
+        if values is not None and values.min() < 0.0:
+            raise ValueError(f"{name} should not be negative")
+
+
 def check_table(model: Any) -> None:
     """Check a `TableClusterer`."""
     _check_same_features(model, "estimator_")

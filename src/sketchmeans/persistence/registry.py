@@ -13,7 +13,13 @@ from typing import Any
 
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
-from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.cluster import (
+    KernelKMeans,
+    NystromKMeans,
+    SketchedKMeans,
+    SpectralKMeans,
+)
+from sketchmeans.cluster.scales import ScalePath
 from sketchmeans.cluster.table import TableClusterer
 from sketchmeans.engine.init import KMeansPlusPlus, LocalSearch, RandomSeeding
 from sketchmeans.kernels import KERNELS, Pairwise
@@ -25,6 +31,7 @@ from sketchmeans.persistence.consistency import (
     check_selection,
     check_signs,
     check_sketched,
+    check_spectral,
     check_table,
     warn_of_rows,
 )
@@ -63,7 +70,7 @@ from sketchmeans.reduction.spectral import Projection
 _KERNELS = frozenset(KERNELS.values()) | {Pairwise}
 _SELECTORS = frozenset(type(make()) for make in SELECTORS.values())
 _SEEDINGS = frozenset({KMeansPlusPlus, LocalSearch, RandomSeeding})
-_CLUSTERERS = frozenset({KernelKMeans, NystromKMeans, SketchedKMeans})
+_CLUSTERERS = frozenset({KernelKMeans, NystromKMeans, SketchedKMeans, SpectralKMeans})
 _REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProjection})
 
 # --- parameters -----------------------------------------------------------------------
@@ -76,6 +83,7 @@ _COLUMNS = nullable(PLAIN_LIST, Names(None))
 #: A parameter of this name is of this kind, in whatever class.
 PARAMETERS: Mapping[str, Kind] = {
     "accelerated": FLAG,
+    "affinity": text("nearest-landmarks", "rbf", "precomputed"),
     "algorithm": text("progressive", "full"),
     "coef0": REAL,
     "columns": _COLUMNS,
@@ -85,7 +93,7 @@ PARAMETERS: Mapping[str, Kind] = {
     "exchange": text(),
     "exclude": _COLUMNS,
     "fit_rows": nullable(_COUNT),
-    "gamma": OneOf(text("mean", "median", "scale"), REAL),
+    "gamma": OneOf(text("auto", "mean", "median", "scale"), REAL),
     "init": OneOf(*_GIVEN, Object(_SEEDINGS)),
     "kernel": OneOf(text(*KERNELS, *PAIRWISE_KERNEL_FUNCTIONS), Object(_KERNELS)),
     "kernel_params": nullable(PLAIN_DICT),
@@ -99,12 +107,12 @@ PARAMETERS: Mapping[str, Kind] = {
     "metric": text(*PAIRWISE_KERNEL_FUNCTIONS),
     "missing": text("error", "drop", "mean"),
     "n_candidates": OneOf(_AUTO, _COUNT),
-    "n_clusters": _COUNT,
+    "n_clusters": OneOf(_AUTO, _COUNT),
     "n_components": nullable(_COUNT),
     "n_init": OneOf(_AUTO, _COUNT),
     "n_jobs": nullable(NONZERO),
     "n_landmarks": OneOf(_AUTO, _COUNT),
-    "n_neighbors": _COUNT,
+    "n_neighbors": OneOf(_AUTO, _COUNT),
     "n_steps": OneOf(_AUTO, integer(0)),
     "order": integer(0),
     "oversampling": REAL,
@@ -167,6 +175,17 @@ _PATH = Record(
         "cost": Tensor(("tried",)),
         "gain": Tensor(("tried",), finite=False),
         "chosen": _COUNT,
+    },
+)
+_SCALES = Record(
+    "ScalePath",
+    ScalePath,
+    {
+        "n_landmarks": Tensor(("tried",), "i"),
+        "scale": Tensor(("tried",)),
+        "smallest_share": Tensor(("tried",)),
+        "gap": Tensor(("tried",)),
+        "chosen": integer(0),
     },
 )
 _SELECTION = Record(
@@ -293,6 +312,27 @@ _SPECS = [
         check=check_sketched,
     ),
     Spec(
+        SpectralKMeans,
+        {
+            **_CLUSTERER,
+            "n_clusters_": Size("k"),
+            "ncut_": REAL,
+            "ncut_bound_": REAL,
+            "eigenvalues_": Tensor(("values",)),
+            "eigengaps_": Tensor(("gaps",)),
+            "scale_path_": _SCALES,
+            "landmarks_": nullable(rows("m", "d")),
+            "n_neighbors_": nullable(_COUNT),
+            "gamma_": nullable(REAL),
+            "dual_coef_": Tensor(("m", "k")),
+            "_squared_norms": Tensor(("k",)),
+            "_scales": nullable(Tensor(("m",))),
+            "_masses": Tensor(("m",)),
+            "_shares": nullable(Tensor(("m",))),
+        },
+        check=check_spectral,
+    ),
+    Spec(
         TableClusterer,
         {
             **_FEATURES,
@@ -351,9 +391,11 @@ _SPECS = [
     *(Spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
 ]
 
+_RECORDS = (_PATH, _PROJECTION, _SCALES, _SELECTION, _SIGNS)
+
 #: What is known of classes and of records, by the name that files use.
 SPECS = {spec.name: spec for spec in _SPECS}
-RECORDS = {record.name: record for record in (_PATH, _PROJECTION, _SELECTION, _SIGNS)}
+RECORDS = {record.name: record for record in _RECORDS}
 
 
 def find_spec(value: Any) -> Spec | None:
