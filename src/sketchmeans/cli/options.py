@@ -146,11 +146,13 @@ class EstimatorOptions:
     """The estimator and its parameters, as typed."""
 
     estimator: Annotated[
-        Literal["nystrom", "exact", "sketched"],
+        Literal["nystrom", "exact", "sketched", "spectral"],
         _clustering(
             "nystrom: kernel k-means on landmarks; exact: kernel k-means on all pairs "
             "of rows, for up to some ten thousand rows; sketched: plain k-means on "
-            "reduced columns."
+            "reduced columns; spectral: clusters of any shape, by cuts of a graph.",
+            "--estimator",
+            "--method",
         ),
     ] = "nystrom"
     kernel: Kernel = None
@@ -174,6 +176,14 @@ class EstimatorOptions:
         ),
     ] = None
     n_landmarks: NLandmarks = None
+    n_neighbors: Annotated[
+        str | None,
+        _clustering(
+            "Landmarks that a row is connected to in the graph of spectral, or auto.",
+            metavar="N",
+            default="auto",
+        ),
+    ] = None
     rank: Annotated[
         int | None,
         _clustering(

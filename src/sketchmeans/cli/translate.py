@@ -8,7 +8,8 @@ from ast import literal_eval
 #: The parameters that are options of the same name, and those of another name.
 _SAME = """
 checkpoint columns coef0 degree exclude gamma header image_shape init kernel
-label_column landmarks max_iter max_memory missing n_clusters n_init n_landmarks rank
+label_column landmarks max_iter max_memory missing n_clusters n_init n_landmarks
+n_neighbors rank
 reducer scale tol zero_based
 """
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
@@ -17,6 +18,7 @@ _CLASSES = {
     "NystromKMeans": "--estimator nystrom",
     "KernelKMeans": "--estimator exact",
     "SketchedKMeans": "--estimator sketched",
+    "SpectralKMeans": "--estimator spectral",
 }
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""

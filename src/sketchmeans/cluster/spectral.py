@@ -47,6 +47,9 @@ from sketchmeans.numerics.parameters import (
     is_auto,
 )
 
+#: Eigenvalues after those of the clusters, to look at.
+_MORE_VALUES = 6
+
 AFFINITIES = ("nearest-landmarks", "rbf", "precomputed")
 
 
@@ -107,7 +110,7 @@ class SpectralKMeans(Clusterer):
     ncut_bound_ : float
         ``Σ μ_i``, the sum of the k smallest eigenvalues: no partition into k clusters
         has a smaller cut.
-    eigenvalues_ : ndarray of shape (k + 1,) or more
+    eigenvalues_ : ndarray of shape (k + 6,), or p
         Smallest eigenvalues of the graph's Laplacian, ascending, from 0.
     eigengaps_ : ndarray
         Entry k is the largest relative gap after k eigenvalues of all scales that were
@@ -221,7 +224,7 @@ class SpectralKMeans(Clusterer):
             )
             with progress.step("spectrum"):
                 gram = weigh_graph(engine)
-                spectrum = smallest_eigenvalues(gram, k + 1)
+                spectrum = smallest_eigenvalues(gram, k + _MORE_VALUES)
             with progress.stage(f"all {len(rows):,} rows", self.max_iter) as on_pass:
                 cut = search.run(engine, gram, spectrum, k, cut_rng, on_pass)
             result = cut.result
@@ -230,7 +233,7 @@ class SpectralKMeans(Clusterer):
         self._store_graph(scale, shares)
         self.n_clusters_ = k
         self.scale_path_, self.eigengaps_ = path, gaps
-        self.eigenvalues_ = spectrum.values[: max(k + 1, spectrum.n_parts)]
+        self.eigenvalues_ = spectrum.values
         self.ncut_, self.ncut_bound_ = cut.ncut, cut.bound
         self._masses = np.asarray(gram.sum(axis=1)).ravel()
         self.dual_coef_ = np.ascontiguousarray(result.centers.coefficients[0].T)

@@ -66,6 +66,11 @@ class GraphSpace:
         """Return ``‖φ(x)‖²`` from rows of Z."""
         return np.asarray(values.power(2) @ self._inverse)
 
+    def features(self, block: Block) -> sparse.csr_array:
+        """Return ``φ(x) = Λ^(−½) z(x)`` for every row of a block."""
+        roots = sparse.diags_array(np.sqrt(self._inverse))
+        return sparse.csr_array(self.graph.weights(block) @ roots)
+
     def coefficients(self, means: Array) -> Array:
         columns = np.asarray(means, dtype=np.float64).T
         return np.asarray(columns * self._inverse[:, None])

@@ -36,6 +36,7 @@ from sketchmeans.report.plots import (  # noqa: E402
     plot_sizes,
 )
 from sketchmeans.report.proof_plot import plot_certificate_path  # noqa: E402
+from sketchmeans.report.spectrum_plot import plot_eigenvalues  # noqa: E402
 from sketchmeans.report.write import Report, write_report  # noqa: E402
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "plot_bandwidth_path",
     "plot_certificate_path",
     "plot_cost_path",
+    "plot_eigenvalues",
     "plot_features",
     "plot_k_path",
     "plot_landmark_path",
