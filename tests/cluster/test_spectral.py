@@ -1,6 +1,8 @@
 """SpectralKMeans: cuts, bounds and labels against their definitions."""
 
+import doctest
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -214,7 +216,43 @@ def test_the_scale_that_was_chosen_is_on_the_path(moons):
     assert path.gap[path.chosen] == path.gap[balanced].max()
     fixed = SpectralKMeans(2, n_neighbors=9, random_state=0).fit(moons[0])
     assert fixed.n_neighbors_ == 9
-    assert fixed.scale_path_.n_landmarks.tolist() == [240, 450]
+    assert fixed.scale_path_.n_landmarks.tolist() == [240, 450, 240]
+    assert fixed.scale_path_.whitened.tolist() == [0, 0, 1]
+
+
+def make_stripes(n, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = rng.normal(size=(n, 2)) * [2.0, 0.2] + 1.8 * y[:, None] * [0.0, 1.0]
+    return X @ [[0.6, -0.6], [-0.4, 0.8]], y
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_whitened_rows_for_long_groups_side_by_side(form):
+    X, y = make_stripes(900)
+    plain = SpectralKMeans(3, whiten=False, random_state=0).fit(X)
+    assert plain.whitening_ is None
+    assert not plain.scale_path_.whitened.any()
+    white = SpectralKMeans(3, whiten=True, random_state=0).fit(form(X))
+    assert white.scale_path_.whitened.all()
+    assert adjusted_rand_score(y, white.labels_) > 0.95
+    np.testing.assert_array_equal(white.predict(form(X)), white.labels_)
+    product = white.whitening_.T @ np.cov(X.T, bias=True) @ white.whitening_
+    np.testing.assert_allclose(product, np.eye(2), atol=1e-8)
+    auto = SpectralKMeans(3, random_state=0).fit(X)
+    assert auto.whitening_ is not None
+    assert adjusted_rand_score(y, auto.labels_) > 0.95
+    # An affine map of the rows changes nothing but rounding.
+    moved = X @ [[3.0, 1.0], [0.0, 0.5]] + 7.0
+    again = SpectralKMeans(3, whiten=True, random_state=0).fit(moved)
+    np.testing.assert_allclose(again.ncut_, white.ncut_, rtol=1e-6)
+
+
+def test_whitening_where_it_is_not_possible():
+    X = np.random.default_rng(0).normal(size=(50, 10))
+    with pytest.raises(ValueError, match="whiten=True needs 2 to 64 features"):
+        SpectralKMeans(2, whiten=True).fit(X)
+    assert SpectralKMeans(2, random_state=0).fit(X).whitening_ is None
 
 
 def test_fewer_distinct_rows_than_clusters():
@@ -238,6 +276,7 @@ def test_every_row_a_cluster_and_one_cluster():
         ({"n_clusters": "many"}, "n_clusters='many' should be an integer >= 1"),
         ({"n_neighbors": 1}, "n_neighbors=1 should be an integer >= 2"),
         ({"n_landmarks": 0}, "n_landmarks=0 should be an integer >= 1"),
+        ({"whiten": "yes"}, "whiten='yes' should be True or False"),
         ({"affinity": "knn"}, "affinity='knn' should be one of"),
         ({"affinity": "rbf", "gamma": 0.0}, "gamma=0.0 should be positive, or 'auto'"),
     ],
@@ -296,3 +335,9 @@ def test_a_graph_that_is_given(moons, weighted):
 def test_graphs_that_are_none(graph, message):
     with pytest.raises(ValueError, match=message):
         SpectralKMeans(2, affinity="precomputed").fit(graph)
+
+
+def test_the_examples_of_the_docs():
+    page = Path(__file__).parents[2] / "docs" / "spectral.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert (failed, tried > 5) == (0, True)

@@ -13,7 +13,9 @@ from sketchmeans.data.sampling import sample_rows
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.space import InputSpace
+from sketchmeans.graphs.nearest import NearestPoints, whitening_of
 from sketchmeans.graphs.weights import GivenGraph
+from sketchmeans.kernels import toarray
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.landmarks.base import centroid_landmarks, draw_distinct_rows
 from sketchmeans.numerics.linalg import Array
@@ -26,7 +28,7 @@ _LANDMARK_SHARES, _MOST_LANDMARKS, _LANDMARK_NUMBERS = (0.4, 0.75), 2000, 1_600_
 _LEAST_LANDMARKS, _LANDMARKS_PER_CLUSTER = 20, 4
 
 #: Rows of the sample for each landmark, and Lloyd passes over it.
-_SAMPLE_ROWS, _LANDMARK_PASSES = 20, 5
+_SAMPLE_ROWS, _LANDMARK_PASSES = 10, 3
 
 #: Most landmarks of a graph that connects rows to all of them.
 _MOST_DENSE = 400
@@ -36,6 +38,10 @@ MOST_CLUSTERS = 15
 
 #: Bandwidths that "auto" tries, as multiples of the rule "mean".
 _GAMMA_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
+
+#: Whitened rows are tried for so many features at most, with so many rows for each,
+#: unless the variance is about the same in all directions.
+_MOST_WHITENED, _ROWS_PER_FEATURE, _NEARLY_ROUND = 64, 10, 2.0
 
 #: Numbers of neighbours that "auto" tries.
 _SCALES = (4, 6, 8, 11, 15, 20, 30)
@@ -71,11 +77,50 @@ def draw_sample(rows: Rows, n_landmarks: int, rng: np.random.Generator) -> Rows:
 
 def place_landmarks(
     model: Any, sample: Rows, sizes: list[int], rng: np.random.Generator
-) -> list[Block]:
-    """Return landmarks of each size; none where the user gave a graph."""
+) -> list[NearestPoints]:
+    """Return landmarks of each size; none where the user gave a graph.
+
+    Also, with `whiten`, the smallest number of them for whitened rows.
+    """
     if model.affinity == "precomputed":
         return []
-    return [_centroids(sample, size, rng) for size in sizes]
+    found = []
+    if model.whiten is not True:
+        points = (_centroids(sample, size, rng) for size in sizes)
+        found = [NearestPoints(one, sample.dtype) for one in points]
+    whitening = _find_whitening(model, sample)
+    if whitening is not None:
+        mean = sample.moments().mean
+        X = (toarray(sample.block(0, len(sample))) - mean) @ whitening
+        white = Rows(X, sample.workers, sample.weights, checked=True)
+        # Centroids of whitened rows are centroids of rows.
+        back = toarray(_centroids(white, sizes[0], rng)) @ np.linalg.pinv(whitening)
+        landmarks = (back + mean).astype(sample.dtype)
+        found.append(NearestPoints(landmarks, sample.dtype, whitening))
+    return found
+
+
+def _find_whitening(model: Any, sample: Rows) -> Array | None:
+    """Return what whitens the sample, where that is wanted and changes something."""
+    d, n = sample.n_features, len(sample)
+    if model.whiten is False or (sample.is_sparse and model.whiten is not True):
+        return None
+    is_possible = 2 <= d <= _MOST_WHITENED and n > _ROWS_PER_FEATURE * d
+    if not (is_possible and model.affinity == "nearest-landmarks"):
+        if model.whiten is True:
+            raise ValueError(
+                f"whiten=True needs 2 to {_MOST_WHITENED} features, more than "
+                f"{_ROWS_PER_FEATURE} rows for each, and "
+                f"affinity='nearest-landmarks'; there are {d} features of {n} rows."
+            )
+        return None
+    X = toarray(sample.block(0, n)).astype(np.float64) - sample.moments().mean
+    weighted = X if sample.weights is None else X * sample.weights[:, None]
+    covariance = X.T @ weighted / sample.total_weight
+    spread = np.linalg.eigvalsh(covariance)
+    if model.whiten is not True and spread[-1] <= _NEARLY_ROUND * spread[0]:
+        return None
+    return whitening_of(covariance) if spread[-1] > 0.0 else None
 
 
 def _centroids(sample: Rows, count: int, rng: np.random.Generator) -> Block:
@@ -93,7 +138,7 @@ def _centroids(sample: Rows, count: int, rng: np.random.Generator) -> Block:
 def try_scales(
     model: Any,
     sample: Rows,
-    sets: list[Block],
+    sets: list[NearestPoints],
     shares: Array | None,
     rng: np.random.Generator,
 ) -> list[Scale]:
@@ -107,7 +152,7 @@ def try_scales(
         if is_auto(model.gamma):
             rule = resolve_gamma("mean", "sqeuclidean", sample, rng)
             gammas = [factor * rule for factor in _GAMMA_FACTORS]
-        found = [try_bandwidths(sample, one, gammas, n_values) for one in sets]
+        found = [try_bandwidths(sample, one.points, gammas, n_values) for one in sets]
     else:
         counts = _SCALES if is_auto(model.n_neighbors) else (int(model.n_neighbors),)
         found = [try_neighbors(sample, one, counts, n_values) for one in sets]
@@ -126,7 +171,9 @@ def plan_graph_memory(model: Any, rows: Rows, sizes: list[int]) -> int:
         if model.affinity == "rbf":
             entries = p * (len(_GAMMA_FACTORS) if is_auto(model.gamma) else 1)
         # Rows of the sample, and of Z at all scales; eigenvectors by a dense solver.
-        sample = min(n, _SAMPLE_ROWS * p) * (rows.row_bytes + 12 * entries * len(sizes))
+        sample = min(n, _SAMPLE_ROWS * p) * (
+            3 * rows.row_bytes + 12 * entries * (len(sizes) + 1)
+        )
         need = sample + 3 * p * p * 8 + n * each_row + rows.memory
     return plan_memory(
         FIXED_NEED + need,

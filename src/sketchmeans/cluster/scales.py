@@ -27,7 +27,7 @@ from sketchmeans.numerics.linalg import Array
 _LEAST_SHARE = 1.0 / 20.0
 
 #: Most restarts and passes on the sample.
-_RESTARTS, _PASSES = 4, 20
+_RESTARTS, _PASSES = 4, 8
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class ScalePath:
     n_landmarks : ndarray of shape (t,)
     scale : ndarray of shape (t,)
         Numbers of neighbours, or bandwidths.
+    whitened : ndarray of shape (t,)
+        1 where distances are those of whitened rows, else 0.
     smallest_share : ndarray of shape (t,)
         Weight of the smallest cluster, as a share of that of an even one.  Graphs
         that have one below 0.05 are taken only if all do.
@@ -50,6 +52,7 @@ class ScalePath:
 
     n_landmarks: Array
     scale: Array
+    whitened: Array
     smallest_share: Array
     gap: Array
     chosen: int
@@ -89,10 +92,9 @@ class Scale:
 
 
 def try_neighbors(
-    sample: Rows, landmarks: Block, counts: tuple[int, ...], n_values: int
+    sample: Rows, nearest: NearestPoints, counts: tuple[int, ...], n_values: int
 ) -> list[Scale]:
     """Return graphs with several numbers of neighbours, which are found once."""
-    nearest = NearestPoints(landmarks, sample.dtype)
     p = len(nearest)
     counts = tuple(sorted({min(count, p) for count in counts}))
     height = NeighborGraph(nearest, np.ones(p), counts[-1]).height
@@ -137,11 +139,16 @@ def choose_scale(
     path = ScalePath(
         np.array([one.graph.n_columns for one in tried]),
         np.array([float(one.value) for one in tried]),
+        np.array([int(_is_whitened(one.graph)) for one in tried]),
         np.array([cut.smallest_share for cut in cuts]),
         np.array([cut.gap for cut in cuts]),
         best,
     )
     return tried[best], path
+
+
+def _is_whitened(graph: Graph) -> bool:
+    return isinstance(graph, NeighborGraph) and graph.nearest.whitening is not None
 
 
 def relative_gaps(tried: list[Scale]) -> Array:

@@ -22,7 +22,7 @@ from sketchmeans.cluster.scales import (
     choose_scale,
     relative_gaps,
 )
-from sketchmeans.data.rows import Rows
+from sketchmeans.data.rows import Rows, float_type
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.types import Centers
@@ -41,6 +41,7 @@ from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
     as_generator,
+    check_flag,
     check_integer,
     check_number,
     check_option,
@@ -81,6 +82,10 @@ class SpectralKMeans(Clusterer):
     n_neighbors : int or "auto", default="auto"
         Landmarks s that a row is connected to.  "auto" tries 4 to 30 on a sample and
         keeps the one with the clearest clusters; see `scale_path_`.
+    whiten : bool or "auto", default="auto"
+        Whether distances are those of rows whose covariance is made the identity, as
+        long, thin groups side by side want it.  "auto" tries both for up to 64 dense
+        columns and keeps the one with the clearer clusters.
     n_init : int or "auto", default="auto"
         Restarts of k-means on the landmarks; "auto" is 12.
     max_iter : int, default=300
@@ -122,6 +127,8 @@ class SpectralKMeans(Clusterer):
         Landmarks and neighbours, or bandwidths, that were tried on a sample.
     landmarks_ : ndarray or CSR matrix of shape (p, d), or None
         The landmarks: centroids of rows.
+    whitening_ : ndarray of shape (d, r), or None
+        Distances are those of ``X @ whitening_``.
     dual_coef_ : ndarray of shape (p, k)
         Coefficients α of the centres: a row belongs to the cluster j with the largest
         ``2 z·α_j − ‖c_j‖²``.
@@ -166,6 +173,7 @@ class SpectralKMeans(Clusterer):
         gamma: float | str = "auto",
         n_landmarks: int | str = "auto",
         n_neighbors: int | str = "auto",
+        whiten: bool | str = "auto",
         n_init: int | str = "auto",
         max_iter: int = 300,
         tol: float = 0.0,
@@ -179,6 +187,7 @@ class SpectralKMeans(Clusterer):
         self.gamma = gamma
         self.n_landmarks = n_landmarks
         self.n_neighbors = n_neighbors
+        self.whiten = whiten
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -261,6 +270,8 @@ class SpectralKMeans(Clusterer):
             check_integer("n_landmarks", self.n_landmarks)
         if not is_auto(self.n_neighbors):
             check_integer("n_neighbors", self.n_neighbors, low=2)
+        if not is_auto(self.whiten):
+            check_flag("whiten", self.whiten)
         if not is_auto(self.gamma) and not check_number("gamma", self.gamma):
             raise ValueError(f"gamma={self.gamma!r} should be positive, or 'auto'.")
 
@@ -302,9 +313,10 @@ class SpectralKMeans(Clusterer):
         """Keep what connects new rows to the landmarks."""
         graph = scale.graph
         self.landmarks_ = self.n_neighbors_ = self.gamma_ = None
-        self._scales, self._shares = None, shares
+        self._scales, self._shares, self.whitening_ = None, shares, None
         if isinstance(graph, NeighborGraph):
             self.landmarks_ = graph.nearest.points
+            self.whitening_ = graph.nearest.whitening
             self.n_neighbors_, self._scales = graph.n_neighbors, graph.scales
         elif isinstance(graph, GaussianGraph):
             self.landmarks_, self.gamma_ = graph.points, graph.gamma
@@ -314,7 +326,8 @@ class SpectralKMeans(Clusterer):
             return GivenGraph(len(self._masses), self._shares)
         if self.gamma_ is not None:
             return GaussianGraph(self.landmarks_, self.gamma_)
-        nearest = NearestPoints(self.landmarks_, rows.dtype)
+        dtype = float_type(self.landmarks_.dtype)
+        nearest = NearestPoints(self.landmarks_, dtype, self.whitening_)
         assert self._scales is not None
         assert self.n_neighbors_ is not None
         return NeighborGraph(nearest, self._scales, self.n_neighbors_)

@@ -92,6 +92,8 @@ def check_spectral(model: Any) -> None:
         raise ValueError(
             f"n_neighbors_={model.n_neighbors_} should be at most that of landmarks_"
         )
+    if model.whitening_ is not None and not is_near:
+        raise ValueError("whitening_ should go with n_neighbors_")
     if is_dense and model.gamma_ <= 0.0:
         raise ValueError(f"gamma_={model.gamma_} should be positive")
     if model.landmarks_ is None and len(model._masses) != model.n_features_in_:

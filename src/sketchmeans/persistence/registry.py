@@ -134,6 +134,7 @@ PARAMETERS: Mapping[str, Kind] = {
     "svd": text("fast", "exact"),
     "tol": REAL,
     "verbose": OneOf(FLAG, integer(0)),
+    "whiten": OneOf(_AUTO, FLAG),
 }
 
 # --- fitted attributes ----------------------------------------------------------------
@@ -183,6 +184,7 @@ _SCALES = Record(
     {
         "n_landmarks": Tensor(("tried",), "i"),
         "scale": Tensor(("tried",)),
+        "whitened": Tensor(("tried",), "i"),
         "smallest_share": Tensor(("tried",)),
         "gap": Tensor(("tried",)),
         "chosen": integer(0),
@@ -324,6 +326,7 @@ _SPECS = [
             "landmarks_": nullable(rows("m", "d")),
             "n_neighbors_": nullable(_COUNT),
             "gamma_": nullable(REAL),
+            "whitening_": nullable(Tensor(("d", "white"))),
             "dual_coef_": Tensor(("m", "k")),
             "_squared_norms": Tensor(("k",)),
             "_scales": nullable(Tensor(("m",))),
