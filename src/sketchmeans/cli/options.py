@@ -86,7 +86,7 @@ Kernel = Annotated[
 Gamma = Annotated[
     str | None,
     _clustering(
-        "Bandwidth of the kernel: a number, mean, median or scale.",
+        "Bandwidth of the kernel: a number, mean, median, scale or auto.",
         metavar="NUMBER",
         default="mean",
     ),
