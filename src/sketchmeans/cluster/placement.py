@@ -28,7 +28,7 @@ _LANDMARK_SHARES, _MOST_LANDMARKS, _LANDMARK_NUMBERS = (0.4, 0.75), 2000, 1_600_
 _LEAST_LANDMARKS, _LANDMARKS_PER_CLUSTER = 20, 4
 
 #: Rows of the sample for each landmark, and Lloyd passes over it.
-_SAMPLE_ROWS, _LANDMARK_PASSES = 10, 3
+_SAMPLE_ROWS, _LANDMARK_PASSES = 6, 3
 
 #: Most landmarks of a graph that connects rows to all of them.
 _MOST_DENSE = 400
