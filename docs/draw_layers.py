@@ -20,6 +20,7 @@ LAYERS = (
     "kernels",
     "engine",
     "landmarks",
+    "graphs",
     "reduction",
     "nystrom",
     "cluster",

@@ -13,7 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+    from sketchmeans.cluster import (
+        KernelKMeans,
+        NystromKMeans,
+        SketchedKMeans,
+        SpectralKMeans,
+    )
     from sketchmeans.cluster.table import TableClusterer
     from sketchmeans.data.sources import open_rows
     from sketchmeans.engine.checkpoint import Checkpoint
@@ -43,6 +48,7 @@ __all__ = [
     "NystromKMeans",
     "SignProjection",
     "SketchedKMeans",
+    "SpectralKMeans",
     "TableClusterer",
     "__version__",
     "load",
@@ -66,6 +72,7 @@ _HOMES = {
     "NystromKMeans": "cluster",
     "SignProjection": "reduction",
     "SketchedKMeans": "cluster",
+    "SpectralKMeans": "cluster",
     "TableClusterer": "cluster.table",
     "load": "persistence",
     "open_rows": "data.sources",

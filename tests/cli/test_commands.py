@@ -19,6 +19,7 @@ from sketchmeans import (
     KernelKMeans,
     NystromKMeans,
     SketchedKMeans,
+    SpectralKMeans,
     TableClusterer,
     diagnostics,
 )
@@ -123,6 +124,10 @@ def python_model(**params):
         (
             "--estimator sketched --reducer sampling",
             SketchedKMeans(3, reducer="sampling", random_state=0),
+        ),
+        (
+            "--method spectral --n-neighbors 7 --n-landmarks 60",
+            SpectralKMeans(3, n_neighbors=7, n_landmarks=60, random_state=0),
         ),
     ],
 )
@@ -558,6 +563,7 @@ def test_how_a_file_is_read_can_be_said(run, tmp_path):
         ("fit DATA -k 3 TABLE --jobs 0", "--jobs 0 should be"),
         ("fit DATA -k 3 --estimator exact --rank 3", "--rank has no meaning for"),
         ("fit DATA -k 3 --estimator sketched --kernel rbf", "--kernel has no meaning"),
+        ("fit DATA -k 3 --estimator spectral --rank 2", "--rank has no meaning"),
         ("fit DATA -k 3 --labels no/where.csv", "there is no folder no"),
         ("fit DATA -k 3 --labels labels.txt", "should end in .csv, .npy or .parquet"),
         ("fit DATA -k 3 --report report.pdf", "--report report.pdf should end in"),

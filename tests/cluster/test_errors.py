@@ -160,7 +160,9 @@ def test_landmarks_list_the_known_ones():
 
 @both
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "chi2"])
-@pytest.mark.parametrize("value", ["auto", "Mean", None, [1.0], np.array([1.0, 2.0])])
+@pytest.mark.parametrize(
+    "value", ["automatic", "Mean", None, [1.0], np.array([1.0, 2.0])]
+)
 def test_gamma_lists_the_known_rules(estimator, kernel, value):
     text = f"gamma={value!r} should be a positive number, 'mean', 'median' or 'scale'"
     with raises(text):

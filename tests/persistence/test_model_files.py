@@ -31,6 +31,7 @@ from sketchmeans import (
     NystromKMeans,
     SignProjection,
     SketchedKMeans,
+    SpectralKMeans,
     TableClusterer,
 )
 from sketchmeans.engine.init import KMeansPlusPlus, LocalSearch, RandomSeeding
@@ -113,6 +114,10 @@ MODELS = {
         4, n_landmarks=30, landmarks="kmeans", random_state=0
     ),
     "sketched": lambda: SketchedKMeans(4, random_state=0),
+    "spectral": lambda: SpectralKMeans(4, random_state=0),
+    "spectral of all landmarks": lambda: SpectralKMeans(
+        "auto", affinity="rbf", random_state=0
+    ),
     "map": lambda: Nystrom(n_landmarks=30, random_state=0),
     "map of low rank": lambda: Nystrom(
         n_landmarks=30, rank=5, rank_method="approximation", random_state=0

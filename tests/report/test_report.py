@@ -21,7 +21,14 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans, load, save
+from sketchmeans import (
+    KernelKMeans,
+    NystromKMeans,
+    SketchedKMeans,
+    SpectralKMeans,
+    load,
+    save,
+)
 from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics import (
     Certificate,
@@ -38,6 +45,7 @@ from sketchmeans.report import (
     plot_agreement,
     plot_certificate_path,
     plot_cost_path,
+    plot_eigenvalues,
     plot_features,
     plot_landmark_path,
     plot_map,
@@ -242,6 +250,23 @@ def test_every_estimator_has_a_report(model, tmp_path):
     has_landmarks = hasattr(model, "landmarks_")
     assert ("What the landmarks leave out" in page.text) == has_landmarks
     assert "best possible one" in page.text
+
+
+def test_a_spectral_fit_is_reported_by_its_cut(tmp_path):
+    model = SpectralKMeans(3, random_state=0).fit(X)
+    write_report(model, X, tmp_path / "r.html")
+    page = _Page(tmp_path / "r.html")
+    assert len(page.all("article")) == 3
+    assert "Spectral clustering (SpectralKMeans)" in page.text
+    assert "The normalised cut of this clustering is" in page.text
+    assert "No clustering of this graph into 3 clusters has a cut below" in page.text
+    assert "best possible one" not in page.text
+    ax = plot_eigenvalues(model)
+    (own, rest) = (line.get_ydata() for line in ax.lines)
+    np.testing.assert_array_equal(np.append(own, rest), model.eigenvalues_)
+    assert len(own) == 3
+    with pytest.raises(ValueError, match="should be a fitted SpectralKMeans"):
+        plot_eigenvalues(SKETCHED)
 
 
 def test_sparse_images_and_precomputed(tmp_path):

@@ -27,6 +27,7 @@ _CLASSES = {
     "nystrom": "NystromKMeans",
     "exact": "KernelKMeans",
     "sketched": "SketchedKMeans",
+    "spectral": "SpectralKMeans",
 }
 
 STREAM, STREAM_NAME = "-", "standard input"

@@ -127,6 +127,12 @@ def _describe_fit(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
         "exemplar_indices": model.exemplar_indices_,
     }
     result |= describe_kernel(inner)
+    if hasattr(inner, "ncut_"):
+        result |= {
+            "n_neighbors": inner.n_neighbors_,
+            "ncut": inner.ncut_,
+            "ncut_bound": inner.ncut_bound_,
+        }
     if classes is not None:
         from sketchmeans.diagnostics import agreement
 
@@ -145,6 +151,9 @@ def _print_fit(screen: Screen, model: Any, result: Mapping[str, Any]) -> None:
         style="bold",
     )
     lines = {"cost": f"{result['cost']:.6g}  (mean squared distance to the centre)"}
+    if "ncut" in result:
+        least = f"no {k:,} clusters have less than {result['ncut_bound']:.4g}"
+        lines = {"normalised cut": f"{result['ncut']:.4g}  ({least})"}
     iterations = f"{result['n_iter']:,} over all rows"
     not_converged = "" if result["converged"] else ", not converged"
     lines["iterations"] = f"{iterations}{not_converged}"
@@ -153,7 +162,10 @@ def _print_fit(screen: Screen, model: Any, result: Mapping[str, Any]) -> None:
         gamma = "" if width is None else f", gamma {width:.4g}"
         lines["kernel"] = f"{result['kernel']}{gamma}"
     if "n_landmarks" in result:
-        lines["landmarks"] = f"{result['n_landmarks']:,}, {model.estimator.landmarks}"
+        how = getattr(model.estimator, "landmarks", "centroids")
+        lines["landmarks"] = f"{result['n_landmarks']:,}, {how}"
+    if "n_neighbors" in result:
+        lines["neighbours"] = f"{result['n_neighbors']:,} landmarks for each row"
     if result["n_dropped"]:
         lines["left out"] = (
             f"{result['n_dropped']:,} rows with missing values (label -1)"

@@ -14,13 +14,14 @@ import typer
 class EstimatorOptions:
     """The estimator and its parameters, as typed."""
 
-    estimator: Literal["nystrom", "exact", "sketched"] = "nystrom"
+    estimator: Literal["nystrom", "exact", "sketched", "spectral"] = "nystrom"
     kernel: str | None = None
     gamma: str | None = None
     degree: float | None = None
     coef0: float | None = None
     landmarks: str | None = None
     n_landmarks: str | None = None
+    n_neighbors: str | None = None
     rank: int | None = None
     reducer: str | None = None
     init: str | None = None
@@ -111,7 +112,9 @@ OPTIONS: dict[str, Any] = {
     "estimator": _clustering(
         "nystrom: kernel k-means on landmarks; exact: kernel k-means on all pairs of "
         "rows, for up to some ten thousand rows; sketched: plain k-means on reduced "
-        "columns."
+        "columns; spectral: clusters of any shape, by cuts of a graph.",
+        "--estimator",
+        "--method",
     ),
     "kernel": _clustering(
         "Kernel: rbf, laplacian, polynomial, linear, cosine, sigmoid, arc-cosine or "
@@ -120,7 +123,7 @@ OPTIONS: dict[str, Any] = {
         **_NAME,
     ),
     "gamma": _clustering(
-        "Bandwidth of the kernel: a number, mean, median or scale.",
+        "Bandwidth of the kernel: a number, mean, median, scale or auto.",
         metavar="NUMBER",
         default="mean",
     ),
@@ -144,6 +147,11 @@ OPTIONS: dict[str, Any] = {
     ),
     "n_landmarks": _clustering(
         "Number of landmarks, or auto.", metavar="N", default="auto"
+    ),
+    "n_neighbors": _clustering(
+        "Landmarks that a row is connected to in the graph of spectral, or auto.",
+        metavar="N",
+        default="auto",
     ),
     "rank": _clustering(
         "Number of eigenvectors of the landmarks' kernel matrix to keep.", default="all"

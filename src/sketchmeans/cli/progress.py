@@ -29,6 +29,9 @@ _TITLES = {
     "seeding": "Initial centres",
     "sketch": "Sketch",
     "original space": "Back to all columns",
+    "graphs": "Graphs of a sample",
+    "scale": "Scale",
+    "spectrum": "Graph of all rows",
 }
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 #: The parameters that are options of the same name, and those of another name.
 _SAME = """
 checkpoint columns coef0 degree exclude gamma header image_shape init kernel
-label_column landmarks max_iter max_memory missing n_clusters n_init n_landmarks rank
-reducer scale tol zero_based
+label_column landmarks max_iter max_memory missing n_clusters n_init n_landmarks
+n_neighbors rank reducer scale tol zero_based
 """
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
 _OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs"}
@@ -36,6 +36,7 @@ _CLASSES = {
     "NystromKMeans": "--estimator nystrom",
     "KernelKMeans": "--estimator exact",
     "SketchedKMeans": "--estimator sketched",
+    "SpectralKMeans": "--estimator spectral",
 }
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""

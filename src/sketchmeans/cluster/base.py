@@ -99,7 +99,7 @@ class Clusterer(
         return len(self.cluster_sizes_)
 
     def _check_params(self) -> None:
-        check_integer("n_clusters", self.n_clusters)
+        self._check_n_clusters()
         check_integer("max_iter", self.max_iter)
         if not is_auto(self.tol):
             check_number("tol", self.tol)
@@ -107,6 +107,9 @@ class Clusterer(
             check_integer("verbose", self.verbose, low=0)
         if not is_auto(self.n_init):
             check_integer("n_init", self.n_init)
+
+    def _check_n_clusters(self) -> None:
+        check_integer("n_clusters", self.n_clusters)
 
     @property
     def _tolerance(self) -> float:
@@ -119,7 +122,7 @@ class Clusterer(
         """Return the validated rows of `fit`."""
         X = validate_input(self, X, reset=True)
         n_samples = X.shape[0]
-        if n_samples < self.n_clusters:
+        if not is_auto(self.n_clusters) and n_samples < self.n_clusters:
             raise ValueError(
                 f"n_samples={n_samples} should be >= n_clusters={self.n_clusters}."
             )
@@ -160,10 +163,10 @@ class Clusterer(
         self.cluster_sizes_ = result.counts * rows.weight_unit
         self.exemplar_indices_ = exemplars
         found = int((result.counts > 0.0).sum())
-        if found < self.n_clusters:
+        if found < len(result.counts):
             warn_user(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                f"({len(result.counts)}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
             )
         if result.stopped and not result.converged:

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from sketchmeans.cluster.bandwidth import choose_bandwidth
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Block, Rows, float_type
@@ -25,7 +26,7 @@ from sketchmeans.kernels import (
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers, process_buffers
-from sketchmeans.numerics.parameters import warn_user
+from sketchmeans.numerics.parameters import is_auto, warn_user
 
 #: Exponents of the kernel below which float32 keeps less than three digits of a
 #: distance, and below which it makes no sense to look for clusters.
@@ -82,7 +83,10 @@ class KernelClusterer(Clusterer):
 
     def _resolved_kernel(self, rows: Rows, rng: np.random.Generator) -> Kernel:
         """Return the kernel with its bandwidth as a number."""
-        kernel = kernel_of(self).resolve(rows, rng)
+        if is_auto(self.gamma):
+            kernel = choose_bandwidth(self, rows, rng)
+        else:
+            kernel = kernel_of(self).resolve(rows, rng)
         warn_if_indefinite(kernel)
         self._check_bandwidth(kernel, rows, rng)
         return kernel

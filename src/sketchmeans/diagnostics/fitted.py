@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.cluster import (
+    KernelKMeans,
+    NystromKMeans,
+    SketchedKMeans,
+    SpectralKMeans,
+)
 from sketchmeans.data.rows import Block, Rows
 from sketchmeans.engine.assign import CenterMatrix
 from sketchmeans.engine.space import LandmarkSpace, Space
@@ -16,10 +21,11 @@ from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.numerics.linalg import Array
 
 Model = KernelKMeans | NystromKMeans | SketchedKMeans
+AnyModel = Model | SpectralKMeans
 
 
 def check_model(model: Any) -> Model:
-    """Return a fitted estimator of this library."""
+    """Return a fitted estimator of this library whose cost is that of k-means."""
     if not isinstance(model, Model):
         raise ValueError(
             f"model={model!r} should be a fitted KernelKMeans, NystromKMeans or "
@@ -29,8 +35,18 @@ def check_model(model: Any) -> Model:
     return model
 
 
-def has_given_kernel(model: Model) -> bool:
-    """Say whether the rows of a model are kernel values, without features."""
+def check_any_model(model: Any) -> AnyModel:
+    """Return a fitted estimator of this library."""
+    if not isinstance(model, SpectralKMeans):
+        return check_model(model)
+    check_is_fitted(model, "cluster_sizes_")
+    return model
+
+
+def has_given_kernel(model: AnyModel) -> bool:
+    """Say whether the rows of a model are kernel values or edges, without features."""
+    if isinstance(model, SpectralKMeans):
+        return model.landmarks_ is None
     return not isinstance(model, SketchedKMeans) and is_given(model.kernel_)
 
 
@@ -43,9 +59,11 @@ def check_given_rows(kernel: Kernel, rows: Rows) -> None:
         )
 
 
-def fitted_space(model: Model, rows: Rows) -> Space:
+def fitted_space(model: AnyModel, rows: Rows) -> Space:
     """Return the space of the centres, for rows in the form that the model clusters."""
-    if isinstance(model, SketchedKMeans) or not is_given(model.kernel_):
+    if isinstance(model, SketchedKMeans | SpectralKMeans):
+        return model._space(rows)
+    if not is_given(model.kernel_):
         return model._space(rows)
     check_given_rows(model.kernel_, rows)
     return LandmarkSpace(
@@ -81,7 +99,7 @@ class NearestCenters:
 class Assigner:
     """Finds the two nearest centres of a model for blocks of rows."""
 
-    def __init__(self, model: Model, rows: Rows) -> None:
+    def __init__(self, model: AnyModel, rows: Rows) -> None:
         self.space = fitted_space(model, rows)
         self._table = CenterMatrix(
             model._centers(self.space),

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.cluster import NystromKMeans, SketchedKMeans
+from sketchmeans.cluster import NystromKMeans, SketchedKMeans, SpectralKMeans
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.data.sources.base import is_csr
-from sketchmeans.diagnostics.fitted import Assigner, Model, check_model, divide
+from sketchmeans.diagnostics.fitted import AnyModel, Assigner, check_any_model, divide
 from sketchmeans.engine.space import LandmarkSpace
-from sketchmeans.kernels import compute_gram, is_given, toarray
+from sketchmeans.kernels import compute_gram, is_given, squared_norms, toarray
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator, check_integer
@@ -75,12 +75,13 @@ def row_map(
     """Draw a sample of rows and find its first two principal axes.
 
     In the Nyström features of the model's landmarks, or of 400 rows of the sample for
-    `KernelKMeans`; in the input space for `SketchedKMeans`.  Costs s·m·(d + m) for a
-    sample of s rows, and memory s·m.
+    `KernelKMeans`; in the input space for `SketchedKMeans`, and in the space of the
+    graph, where the axes are its eigenvectors, for `SpectralKMeans`.  Costs s·m·(d + m)
+    for a sample of s rows, and memory s·m.
 
     Parameters
     ----------
-    model : KernelKMeans, NystromKMeans or SketchedKMeans
+    model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
         Fitted.
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         The kernel matrix of the fit with ``kernel="precomputed"``.
@@ -98,7 +99,7 @@ def row_map(
     >>> found.points.shape, found.landmarks.shape, found.explained > 0.8
     ((100, 2), (30, 2), True)
     """
-    model = check_model(model)
+    model = check_any_model(model)
     check_integer("sample_size", sample_size)
     rng = as_generator(random_state)
     X = validate_input(model, X, reset=False)
@@ -131,7 +132,7 @@ def row_map(
 
 
 def _assign(
-    model: Model, rows: Rows, block: Block, numbers: Array
+    model: AnyModel, rows: Rows, block: Block, numbers: Array
 ) -> tuple[Array, Array]:
     assign = Assigner(model, rows)
     found = [
@@ -143,9 +144,13 @@ def _assign(
 
 
 def _compute_features(
-    model: Model, rows: Rows, block: Block, numbers: Array, rng: np.random.Generator
+    model: AnyModel, rows: Rows, block: Block, numbers: Array, rng: np.random.Generator
 ) -> tuple[Block, Array | None, Array]:
     """Return the features of the sample and of the landmarks, and squared norms."""
+    if isinstance(model, SpectralKMeans):
+        graph = model._space(rows)
+        features = graph.features(block)
+        return features, None, squared_norms(features)
     if isinstance(model, SketchedKMeans):
         plain = model._space(rows)
         features = plain.kernel_block(block).astype(np.float64)

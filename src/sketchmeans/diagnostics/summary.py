@@ -16,7 +16,7 @@ from sketchmeans.diagnostics.agreement import Agreement, agreement
 from sketchmeans.diagnostics.fitted import (
     Assigner,
     NearestCenters,
-    check_model,
+    check_any_model,
     divide,
     has_given_kernel,
 )
@@ -178,7 +178,7 @@ def cluster_summary(
 
     Parameters
     ----------
-    model : KernelKMeans, NystromKMeans or SketchedKMeans
+    model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
         Fitted.
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
@@ -199,7 +199,7 @@ def cluster_summary(
     >>> found.sizes, found.agreement.accuracy
     (array([200, 200, 200]), 1.0)
     """
-    model = check_model(model)
+    model = check_any_model(model)
     n_exemplars = check_integer("n_exemplars", n_exemplars)
     X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:

@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from itertools import pairwise
 from math import ceil, log
 from typing import Any
@@ -33,11 +34,20 @@ class Progress:
     def __init__(self, estimator: Any, verbose: int = 0) -> None:
         self._estimator = estimator
         self._verbose = verbose
+        self._is_silent = False
         self._root = estimator._init_callback_context(max_subtasks=None)
         self._root.call_on_fit_task_begin(estimator=estimator)
 
+    def silent(self) -> Progress:
+        """Return the same for work whose parts are not worth a report of their own."""
+        quiet = copy(self)
+        quiet._is_silent = True
+        return quiet
+
     def _log(self, verbosity: int, text: str) -> None:
         """Log a line that a `verbose` of at least `verbosity` asks for."""
+        if self._is_silent:
+            return
         level = logging.INFO if verbosity == 1 else logging.DEBUG
         wanted = self._verbose >= verbosity
         if not wanted and not _LOGGER.isEnabledFor(level):
@@ -52,6 +62,9 @@ class Progress:
     @contextmanager
     def _task(self, name: str, max_subtasks: int = 0) -> Iterator[Any]:
         """Report the beginning and the end of a part of the fit."""
+        if self._is_silent:
+            yield None
+            return
         context = self._root.subcontext(task_name=name, max_subtasks=max_subtasks)
         context.call_on_fit_task_begin(estimator=self._estimator)
         yield context
@@ -94,6 +107,8 @@ class Progress:
 
             def on_iteration(iteration: int, cost: float) -> bool:
                 nonlocal last
+                if context is None:
+                    return False
                 child = context.subcontext(task_name="iteration")
                 child.call_on_fit_task_begin(estimator=self._estimator)
                 last = f"{name}: iteration {iteration}, cost {cost:.6g}"

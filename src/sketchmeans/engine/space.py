@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -67,6 +67,21 @@ class Space(Protocol):
 
     def root(self) -> Array | None:
         """Return ``R`` with ``R Rᵀ = M``; None if that is the identity."""
+        ...
+
+
+@runtime_checkable
+class SparseSpace(Protocol):
+    """What a space has whose kernel values are sparse rows.
+
+    They tell their norms, so that no row has to be read again for that.
+    """
+
+    #: Bytes of the kernel values of a row.
+    row_bytes: int
+
+    def value_norms(self, values: Any) -> Array:
+        """Return ``‖φ(x)‖²`` for every row of a block of kernel values."""
         ...
 
 

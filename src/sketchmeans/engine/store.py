@@ -13,7 +13,7 @@ from scipy import sparse
 
 from sketchmeans.data.rows import Rows, block_slices
 from sketchmeans.engine.assign import CenterMatrix
-from sketchmeans.engine.space import Space
+from sketchmeans.engine.space import Space, SparseSpace
 from sketchmeans.engine.types import Centers
 from sketchmeans.kernels import toarray
 from sketchmeans.numerics.linalg import Array
@@ -70,6 +70,8 @@ class KernelBlocks:
         self.first = first
         self.spans = block_slices(len(rows), space.height)
         self._row_bytes = space.n_columns * space.dtype.itemsize
+        if isinstance(space, SparseSpace):
+            self._row_bytes = space.row_bytes
         self._spare = budget - len(rows) * self._row_bytes
         worth = space.storable and (many_passes or is_worth_keeping(rows, space))
         # Block by block: one large array would be fresh pages in every fit.
@@ -133,7 +135,10 @@ class KernelBlocks:
             return constant
         norms = self._norms.get(span)
         if norms is None:
-            norms = self.space.row_norms(self.rows.block(*span), np.arange(*span))
+            if isinstance(self.space, SparseSpace):
+                norms = self.space.value_norms(self.values(span))
+            else:
+                norms = self.space.row_norms(self.rows.block(*span), np.arange(*span))
             self._norms[span] = norms
         return norms
 
@@ -149,6 +154,8 @@ class KernelBlocks:
         constant = self.space.constant_norm
         if constant is not None:
             return b, constant
+        if isinstance(self.space, SparseSpace):
+            return b, self.space.value_norms(b)
         return b, self.space.row_norms(block, indices)
 
     def pick(self, number: int, indices: Array) -> tuple[Array, Array | float]:

@@ -13,7 +13,13 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
-from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.cluster import (
+    KernelKMeans,
+    NystromKMeans,
+    SketchedKMeans,
+    SpectralKMeans,
+)
+from sketchmeans.cluster.scales import ScalePath
 from sketchmeans.cluster.table import TableClusterer
 from sketchmeans.engine.init import (
     KMeansParallel,
@@ -62,7 +68,7 @@ from sketchmeans.reduction.spectral import Projection
 _KERNELS = frozenset(KERNELS.values()) | {Pairwise}
 _SELECTORS = frozenset(type(make()) for make in SELECTORS.values())
 _SEEDINGS = frozenset({KMeansParallel, KMeansPlusPlus, LocalSearch, RandomSeeding})
-_CLUSTERERS = frozenset({KernelKMeans, NystromKMeans, SketchedKMeans})
+_CLUSTERERS = frozenset({KernelKMeans, NystromKMeans, SketchedKMeans, SpectralKMeans})
 _REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProjection})
 
 # --- parameters -----------------------------------------------------------------------
@@ -77,18 +83,20 @@ PARAMETERS: Mapping[str, Kind] = {
     **dict.fromkeys(("accelerated", "refine", "replace"), FLAG),
     **dict.fromkeys(("coef0", "degree", "eps", "oversampling"), REAL),
     **dict.fromkeys(("exchange", "method", "sketch", "start"), text()),
-    **dict.fromkeys(("max_columns", "max_exact", "max_iter", "n_rounds"), _COUNT),
-    **dict.fromkeys(("n_clusters", "n_neighbors", "restarts"), _COUNT),
+    **dict.fromkeys(("max_columns", "max_exact", "max_iter"), _COUNT),
+    **dict.fromkeys(("n_rounds", "restarts"), _COUNT),
     **dict.fromkeys(
         ("fit_rows", "n_components", "rank", "sketch_size"), nullable(_COUNT)
     ),
-    **dict.fromkeys(("n_candidates", "n_init", "n_landmarks"), OneOf(_AUTO, _COUNT)),
+    **dict.fromkeys(("n_candidates", "n_clusters", "n_init"), OneOf(_AUTO, _COUNT)),
+    **dict.fromkeys(("n_landmarks", "n_neighbors"), OneOf(_AUTO, _COUNT)),
     **dict.fromkeys(("kernel_params", "params"), nullable(PLAIN_DICT)),
     **dict.fromkeys(("columns", "exclude"), _COLUMNS),
     **dict.fromkeys(("order", "refine_max_iter"), integer(0)),
     "algorithm": text("progressive", "full"),
     "estimator": Object(_CLUSTERERS),
-    "gamma": OneOf(text("mean", "median", "scale"), REAL),
+    "affinity": text("nearest-landmarks", "rbf", "precomputed"),
+    "gamma": OneOf(text("auto", "mean", "median", "scale"), REAL),
     "init": OneOf(*_GIVEN, Object(_SEEDINGS)),
     "kernel": OneOf(text(*KERNELS, *PAIRWISE_KERNEL_FUNCTIONS), Object(_KERNELS)),
     "landmarks": OneOf(*_GIVEN, Object(_SELECTORS)),
@@ -107,6 +115,7 @@ PARAMETERS: Mapping[str, Kind] = {
     "svd": text("fast", "exact"),
     "tol": OneOf(_AUTO, REAL),
     "verbose": OneOf(FLAG, integer(0)),
+    "whiten": OneOf(_AUTO, FLAG),
 }
 
 # --- fitted attributes ----------------------------------------------------------------
@@ -148,6 +157,18 @@ _PATH = Record(
         "cost": Tensor(("tried",)),
         "gain": Tensor(("tried",), finite=False),
         "chosen": _COUNT,
+    },
+)
+_SCALES = Record(
+    "ScalePath",
+    ScalePath,
+    {
+        "n_landmarks": Tensor(("tried",), "i"),
+        "scale": Tensor(("tried",)),
+        "whitened": Tensor(("tried",), "i"),
+        "smallest_share": Tensor(("tried",)),
+        "gap": Tensor(("tried",)),
+        "chosen": integer(0),
     },
 )
 _SELECTION = Record(
@@ -229,6 +250,31 @@ def _check_sketched(model: Any) -> None:
     """Check a `SketchedKMeans`."""
     if model.reducer_ is not None:
         _check_same_features(model, "reducer_")
+
+
+def _check_spectral(model: Any) -> None:
+    """Check a `SpectralKMeans`."""
+    is_near, is_dense = model.n_neighbors_ is not None, model.gamma_ is not None
+    if (model.landmarks_ is None) == (is_near or is_dense) or (is_near and is_dense):
+        raise ValueError("landmarks_ should go with either n_neighbors_ or gamma_")
+    if is_near and model._scales is None:
+        raise ValueError("_scales should go with n_neighbors_")
+    if is_near and model.n_neighbors_ > model.landmarks_.shape[0]:
+        raise ValueError(
+            f"n_neighbors_={model.n_neighbors_} should be at most that of landmarks_"
+        )
+    if model.whitening_ is not None and not is_near:
+        raise ValueError("whitening_ should go with n_neighbors_")
+    if is_dense and model.gamma_ <= 0.0:
+        raise ValueError(f"gamma_={model.gamma_} should be positive")
+    if model.landmarks_ is None and len(model._masses) != model.n_features_in_:
+        raise ValueError(
+            f"_masses should be one for each of {model.n_features_in_} nodes"
+        )
+    for name in ("_masses", "_scales", "_shares"):
+        values = getattr(model, name)
+        if values is not None and values.min() < 0.0:
+            raise ValueError(f"{name} should not be negative")
 
 
 def _check_table(model: Any) -> None:
@@ -326,6 +372,28 @@ _SPECS = [
         check=_check_sketched,
     ),
     _spec(
+        SpectralKMeans,
+        {
+            **_CLUSTERER,
+            "n_clusters_": Size("k"),
+            "ncut_": REAL,
+            "ncut_bound_": REAL,
+            "eigenvalues_": Tensor(("values",)),
+            "eigengaps_": Tensor(("gaps",)),
+            "scale_path_": _SCALES,
+            "landmarks_": nullable(rows("m", "d")),
+            "n_neighbors_": nullable(_COUNT),
+            "gamma_": nullable(REAL),
+            "whitening_": nullable(Tensor(("d", "white"))),
+            "dual_coef_": Tensor(("m", "k")),
+            "_squared_norms": Tensor(("k",)),
+            "_scales": nullable(Tensor(("m",))),
+            "_masses": Tensor(("m",)),
+            "_shares": nullable(Tensor(("m",))),
+        },
+        check=_check_spectral,
+    ),
+    _spec(
         TableClusterer,
         {
             **_FEATURES,
@@ -384,9 +452,11 @@ _SPECS = [
     *(_spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
 ]
 
+_RECORDS = (_PATH, _PROJECTION, _SCALES, _SELECTION, _SIGNS)
+
 #: What is known of classes and of records, by the name that files use.
 SPECS = {spec.name: spec for spec in _SPECS}
-RECORDS = {record.name: record for record in (_PATH, _PROJECTION, _SELECTION, _SIGNS)}
+RECORDS = {record.name: record for record in _RECORDS}
 
 
 Known = TypeVar("Known", Spec, Record)

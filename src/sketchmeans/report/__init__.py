@@ -35,6 +35,7 @@ from sketchmeans.report.plots import (  # noqa: E402
     plot_residual,
     plot_sizes,
 )
+from sketchmeans.report.spectrum_plot import plot_eigenvalues  # noqa: E402
 from sketchmeans.report.write import Report, write_report  # noqa: E402
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "plot_agreement",
     "plot_certificate_path",
     "plot_cost_path",
+    "plot_eigenvalues",
     "plot_features",
     "plot_landmark_path",
     "plot_map",

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from sketchmeans.cluster import NystromKMeans
+from sketchmeans.cluster import NystromKMeans, SpectralKMeans
 from sketchmeans.diagnostics import Certificate, ClusterSummary, RowMap
 from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.numerics.escape import escape_control, escape_line
@@ -67,10 +67,7 @@ def render_page(found: Findings) -> str:
         title=found.title,
         lead=words.describe_fit(model, summary, len(found.names)),
         tiles=_make_tiles(found),
-        plain_words=[
-            words.describe_cost(summary, found.row_map, model),
-            words.describe_certificate(found.certificate, summary.n_clusters),
-        ],
+        plain_words=_describe_result(found),
         proved=_measure_proof(found.certificate),
         agreement=agreement and words.describe_agreement(agreement),
         facts=_list_facts(found),
@@ -93,6 +90,16 @@ def render_page(found: Findings) -> str:
         light=LIGHT,
         dark=DARK,
     )
+
+
+def _describe_result(found: Findings) -> list[str]:
+    """Return what the cost means, and what is certain about the best possible one."""
+    if isinstance(found.model, SpectralKMeans):
+        return words.describe_cut(found.model)
+    return [
+        words.describe_cost(found.summary, found.row_map, found.model),
+        words.describe_certificate(found.certificate, found.summary.n_clusters),
+    ]
 
 
 def _measure_proof(found: Certificate | None) -> tuple[str, str] | None:
@@ -176,6 +183,9 @@ def _list_facts(found: Findings) -> list[tuple[str, str]]:
             else f"{m:,}, given"
         )
         facts.append(("Landmarks", text if rank == m else f"{text}; rank {rank:,}"))
+    if isinstance(model, SpectralKMeans) and model.n_neighbors_ is not None:
+        m, s = len(model.dual_coef_), model.n_neighbors_
+        facts.append(("Graph", f"{m:,} landmarks, of which {s:,} for each row"))
     reducer = getattr(model, "reducer_", None)
     if reducer is not None:
         facts.append(("Reduced by", f"{reducer!r}"))

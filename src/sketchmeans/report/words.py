@@ -6,7 +6,7 @@ from math import isfinite, log, sqrt
 
 import numpy as np
 
-from sketchmeans.cluster import KernelKMeans, NystromKMeans
+from sketchmeans.cluster import KernelKMeans, NystromKMeans, SpectralKMeans
 from sketchmeans.diagnostics import Agreement, Certificate, ClusterSummary, RowMap
 from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.kernels import RBF
@@ -50,6 +50,8 @@ def name_method(model: Model) -> str:
         return "Nyström kernel k-means"
     if isinstance(model, KernelKMeans):
         return "exact kernel k-means"
+    if isinstance(model, SpectralKMeans):
+        return "spectral clustering"
     return "k-means on sketched features"
 
 
@@ -60,8 +62,9 @@ def describe_fit(model: Model, summary: ClusterSummary, n_features: int) -> str:
         f"{format_count(summary.n_rows, 'row')}{of} in "
         f"{format_count(summary.n_clusters, 'cluster')}, found by {name_method(model)}"
     )
-    if isinstance(model, NystromKMeans):
-        text += f" with {format_count(int(model.landmarks_.shape[0]), 'landmark')}"
+    landmarks = getattr(model, "landmarks_", None)
+    if landmarks is not None:
+        text += f" with {format_count(int(landmarks.shape[0]), 'landmark')}"
     return f"{text}."
 
 
@@ -100,6 +103,22 @@ def describe_cost(summary: ClusterSummary, row_map: RowMap, model: Model) -> str
     if fitted is not None and abs(fitted - summary.cost) > _SAME_COST * fitted:
         text += f" On the rows of the fit the cost was {format_value(float(fitted))}."
     return text
+
+
+def describe_cut(model: SpectralKMeans) -> list[str]:
+    """Say what the normalised cut means, and what is certain about the best one."""
+    k = len(model.cluster_sizes_)
+    leaving = format_share(model.ncut_ / k)
+    found = (
+        f"The normalised cut of this clustering is {format_value(model.ncut_)}: rows "
+        "are connected to their neighbours in a graph, and on average over the "
+        f"clusters {leaving} of the weight of these connections leads to another one."
+    )
+    bound = (
+        f"No clustering of this graph into {format_count(k, 'cluster')} has a cut "
+        f"below {format_value(model.ncut_bound_)}, the sum of its smallest eigenvalues."
+    )
+    return [found, bound]
 
 
 def describe_certificate(found: Certificate | None, n_clusters: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from scipy import sparse
 
+from sketchmeans.cluster import SpectralKMeans
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics import (
@@ -21,7 +22,7 @@ from sketchmeans.diagnostics import (
     cluster_summary,
     row_map,
 )
-from sketchmeans.diagnostics.fitted import Model, check_model, has_given_kernel
+from sketchmeans.diagnostics.fitted import AnyModel, check_any_model, has_given_kernel
 from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
 from sketchmeans.report.page import Findings, render_page
@@ -97,7 +98,7 @@ def write_report(
 
     Parameters
     ----------
-    model : KernelKMeans, NystromKMeans or SketchedKMeans
+    model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
         Fitted.
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
@@ -148,7 +149,7 @@ def write_report(
     >>> report.summary.n_rows
     150
     """
-    model = check_model(model)
+    model = check_any_model(model)
     target = _check_path(path)
     check_integer("sample_size", sample_size)
     table = validate_input(model, X, reset=False)
@@ -191,11 +192,13 @@ def write_report(
 
 
 def _certify(
-    model: Model, X: Any, wanted: str | Certificate | None, rng: Any
+    model: AnyModel, X: Any, wanted: str | Certificate | None, rng: Any
 ) -> Certificate | None:
     kernel = getattr(model, "kernel_", None)
     if not isinstance(wanted, str):
         return wanted
+    if isinstance(model, SpectralKMeans):  # which has a bound of its own
+        return None
     if kernel is not None and not kernel.positive_definite:
         return None
     limit = _PROOF_SECONDS if wanted in ("auto", "semidefinite") else None
@@ -218,7 +221,7 @@ def _check_path(path: Any) -> Path:
     )
 
 
-def _resolve_names(given: Any, model: Model, table: Any) -> list[str]:
+def _resolve_names(given: Any, model: AnyModel, table: Any) -> list[str]:
     """Return the names of the features; none where kernel values are given."""
     if has_given_kernel(model):
         if given is not None:

@@ -1,0 +1,1 @@
+"""Graphs between rows and a few landmarks, and their spectra."""
