@@ -33,7 +33,7 @@ def choose_bandwidth(model: Any, rows: Rows, rng: np.random.Generator) -> Kernel
     others = {name: getattr(model, name) for name in ("degree", "coef0")}
     start = as_kernel(
         model.kernel, gamma="mean", kernel_params=model.kernel_params, **others
-    ).resolved(rows, rng)
+    ).resolve(rows, rng)
     if start._distance is None or not hasattr(start, "gamma"):
         raise ValueError(
             "gamma='auto' is defined for the rbf and laplacian kernels; give a number, "

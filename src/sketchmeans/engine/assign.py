@@ -23,8 +23,9 @@ _WIDTH = 8
 #: Clusters per row from which on only those that have a row are added up.
 _FEW_ROWS = 4
 
-#: Rows whose differences to their centres are formed at a time: they stay in the cache.
-_DIFFERENCES = 128
+#: Entries of rows whose differences to their centres are formed at a time, which stay
+#: in the cache, and the fewest such rows.
+_DIFFERENCES, _LEAST_DIFFERENCES = 2**16, 128
 
 
 @dataclass(frozen=True)
@@ -198,8 +199,9 @@ class CenterMatrix:
 def _squared_differences(b: Array, points: Array, labels: Array) -> Array:
     """Return ``‖b_x − c‖²`` of rows and the points that they are assigned to."""
     squared = np.empty(len(labels))
-    for start in range(0, len(labels), _DIFFERENCES):
-        part = slice(start, start + _DIFFERENCES)
+    step = max(_DIFFERENCES // points.shape[1], _LEAST_DIFFERENCES)
+    for start in range(0, len(labels), step):
+        part = slice(start, start + step)
         gap = points.take(labels[part], axis=0)
         gap -= b[part]
         squared[part] = np.einsum("ij,ij->i", gap, gap)
@@ -209,8 +211,9 @@ def _squared_differences(b: Array, points: Array, labels: Array) -> Array:
 def _own_products(b: Array, points: Array, labels: Array) -> Array:
     """Return ``b_xᵀα`` of rows and the centres that they are assigned to."""
     products = np.empty(len(labels))
-    for start in range(0, len(labels), _DIFFERENCES):
-        part = slice(start, start + _DIFFERENCES)
+    step = max(_DIFFERENCES // points.shape[1], _LEAST_DIFFERENCES)
+    for start in range(0, len(labels), step):
+        part = slice(start, start + step)
         own = points.take(labels[part], axis=0)
         products[part] = np.einsum("ij,ij->i", b[part], own)
     return products
