@@ -18,7 +18,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.sketchmeans-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-numerical lint demo bench clean
+.PHONY: help test test-numerical lint demo bench bench-plane clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -39,6 +39,9 @@ demo: $(STAMP)  ## Cluster three examples: a table, a picture and a report
 
 bench: $(STAMP)  ## Run the benchmarks against scikit-learn (minutes)
 	$(BIN)/python -m benchmarks.fit
+
+bench-plane: $(STAMP)  ## All table sizes and numbers of clusters beside six peers (hours)
+	$(BIN)/python -m benchmarks.plane
 
 clean:  ## Remove .venv, caches and build products
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

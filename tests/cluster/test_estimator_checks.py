@@ -76,7 +76,7 @@ def _expected_failures(estimator):
 
 
 # Two checks fit eight clusters (our default) to four distinct rows, and are told so.
-@pytest.mark.filterwarnings("ignore:Only 4 (clusters|landmarks)")
+@pytest.mark.filterwarnings("ignore:(Only 4 landmarks|Number of distinct)")
 # The one check that reports a skip here, check_array_api_input, needs an environment
 # variable that is read at import: test_array_api_check runs it in a process of its own.
 @parametrize_with_checks(

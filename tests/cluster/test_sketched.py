@@ -179,7 +179,7 @@ def _expected_failures(estimator):
 
 
 # Some checks fit eight clusters (our default) to fewer distinct rows, and are told so.
-@pytest.mark.filterwarnings("ignore:Only [46] (clusters|landmarks)")
+@pytest.mark.filterwarnings("ignore:(Only [46] landmarks|Number of distinct)")
 # The one check that reports a skip here, check_array_api_input, needs an environment
 # variable that is read at import: test_array_api_check runs it in a process of its own.
 @parametrize_with_checks(
@@ -762,7 +762,7 @@ def test_a_cluster_that_polishing_empties_is_filled_again():
 @pytest.mark.parametrize("reducer", NAMES)
 def test_all_rows_zero(reducer):
     model = SketchedKMeans(3, reducer=reducer, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="Only 1 clusters"):
+    with pytest.warns(ConvergenceWarning, match=r"clusters \(1\) found"):
         model.fit(np.zeros((10, 6)))
     assert model.inertia_ == 0.0
     assert not model.cluster_centers_.any()
@@ -816,12 +816,9 @@ def test_errors_say_what_is_valid(params, text, X):
         SketchedKMeans(**{"n_clusters": K, **params}).fit(X)
 
 
-@pytest.mark.parametrize("init", ["kmeans", "rows"])
-def test_error_of_init_offers_no_arrays(init, X):
-    init = X[:K] if init == "rows" else init
-    with pytest.raises(ValueError, match="init") as caught:
-        SketchedKMeans(K, init=init).fit(X)
-    assert "an array" not in str(caught.value)
+def test_error_of_init_says_what_else_it_may_be(X):
+    with pytest.raises(ValueError, match=r"init='kmeans'.*centers of shape \(k, d\)"):
+        SketchedKMeans(K, init="kmeans").fit(X)
 
 
 @pytest.mark.parametrize("estimator", [SketchedKMeans, NystromKMeans])
