@@ -11,7 +11,7 @@ JOBS ?= 2
 NUMERICAL := $(addprefix tests/, contracts/test_kernels.py kernels/test_bandwidth.py \
 	diagnostics/test_paths.py cluster/test_exactness.py cluster/test_extreme_scales.py \
 	data/test_inputs.py numerics/test_linalg.py \
-	engine/test_lloyd.py cluster/test_memory_order.py reduction/test_reducers.py reduction/test_weights.py \
+	engine/test_lloyd.py engine/test_many_clusters.py cluster/test_memory_order.py reduction/test_reducers.py reduction/test_weights.py \
 	reduction/test_svd.py cluster/test_table.py numerics/test_threads.py)
 
 BIN := $(VENV)/bin
