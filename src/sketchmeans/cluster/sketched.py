@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import with_callbacks
 
 from sketchmeans.cluster.base import Clusterer
+from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
@@ -367,10 +368,16 @@ def _plugged_back(
 ) -> list[LloydResult]:
     """Return partitions of the sketch with their centroids in the original space."""
     labels = np.stack([result.labels for result in found], axis=1)
+    values = labels_of_distinct_rows(engine.rows, k)
+    if values is not None:
+        # Equal rows stay together, though rounding may tell their sketches apart.
+        known, first = np.unique(values, return_index=True)
+        counts = values >= 0
+        labels[counts] = labels[first[np.searchsorted(known, values[counts])]]
     assignment, centers = engine.partition(labels, k)
     return [
         LloydResult(
-            result.labels,
+            labels[:, i],
             centers.select([i]),
             cost,
             assignment.counts[i],
