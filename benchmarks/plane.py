@@ -20,7 +20,6 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -30,6 +29,7 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.data import Array
+from benchmarks.measure import measure
 from benchmarks.table import banner
 
 #: A peer whose cost is no more than so many times ours is as good.
@@ -248,16 +248,11 @@ def _kernel_cost(X: Array, labels: Array, k: int, gamma: float) -> float:
 
 def run_one(cell: Cell, method: str, seed: int, directory: Path | None) -> None:
     """Fit, judge and print seconds, cost and peak memory as JSON."""
-    import resource
-
     X = load(cell.table, directory)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
-    labels = np.asarray(fit(cell, method, X, seed)).astype(np.intp)
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    cost = judge(cell, X, labels)
-    print(json.dumps({"seconds": seconds, "cost": cost, "peak_kb": peak}))
+    run = measure(lambda: fit(cell, method, X, seed))
+    cost = judge(cell, X, np.asarray(run.value).astype(np.intp))
+    found = {"seconds": run.seconds, "cost": cost, "peak_kb": run.peak_bytes / 1024}
+    print(json.dumps(found))
 
 
 def spawn(
