@@ -410,7 +410,7 @@ def test_choose_for_machines(data, run):
     assert len(found["reasons"]) == 2
     prepared = python_model().fit_preparation(FRAME).prepare(FRAME)
     path = diagnostics.cluster_count_path(prepared, [2, 3], random_state=0)
-    assert found["cluster_count_path"]["ratio"] == pytest.approx(path["ratio"])
+    assert found["cluster_count_path"]["cost"] == pytest.approx(path["cost"])
     count = diagnostics.choose_n_clusters(prepared, [2, 3], random_state=0)
     assert found["cluster_count"] == count.to_dict()
     assert found["cluster_count_path"]["stability"] == pytest.approx(count.agreement)

@@ -30,9 +30,11 @@ from sketchmeans.numerics.parameters import as_generator, check_integer
 from sketchmeans.theory.problem import KernelLike, check_below
 from sketchmeans.theory.results import Result
 
-#: By how much the logarithm of an eigengap has to exceed those of noise.
-_CLEAR_GAP = 0.3
-#: Agreement below which no number is clear, and from which on it needs no eigengap.
+#: By how much the logarithm of an eigengap has to exceed those of noise, by how much it
+#: may fall short of them where all samples find the same clusters, and where it is
+#: enough alone: samples of a line agree on any number, too.
+_CLEAR_GAP, _NO_GAP, _LARGE_GAP = 0.3, -0.1, 1.0
+#: Agreement below which no number is clear, and from which on clusters are the same.
 _HARDLY, _THE_SAME = 0.75, 0.985
 #: Subsamples of each of two tables of noise, for each of the table.
 _NOISE_SHARE = 0.6
@@ -282,8 +284,9 @@ def _weigh_evidence(
 
 def _choose(mean: Array, beyond_noise: Array, eigengap: Array) -> tuple[int, bool]:
     """Return the place of the number to suggest, and whether it is clear."""
-    stable = beyond_noise & (mean >= _HARDLY)
-    supported = stable & ((eigengap >= _CLEAR_GAP) | (mean >= _THE_SAME))
+    least = np.where(mean >= _THE_SAME, _NO_GAP, _CLEAR_GAP)
+    differs = (beyond_noise & (eigengap >= least)) | (eigengap >= _LARGE_GAP)
+    supported = differs & (mean >= _HARDLY)
     if not supported.any():
         return int(np.argmax(mean)), False
     most = mean[supported].max()
