@@ -425,6 +425,17 @@ def test_choose_for_machines(data, run):
     assert (found["gamma"], found["n_clusters"]) == (0.1, 3)
 
 
+@pytest.mark.parametrize("method", ["nystrom", "spectral"])
+def test_fit_with_the_number_that_is_clear(method, data, run, tmp_path):
+    given = ("-k", "auto", "--method", method)
+    said = run("fit", data / "shop.csv", *TABLE, *given)
+    assert said.code == 0, said.err
+    assert "3 is the most clusters that different samples agree on" in said.out
+    assert "into 3 clusters" in said.out
+    (tmp_path / "few.csv").write_text("a\n1\n2\n3\n")
+    refused(run("fit", tmp_path / "few.csv", *given), 1, "needs at least 6 rows")
+
+
 def test_choose_of_few_rows_tries_what_they_allow(run, tmp_path):
     path = tmp_path / "few.csv"
     FRAME[NUMBERS].dropna().head(20).to_csv(path, index=False)
@@ -558,7 +569,8 @@ def test_how_a_file_is_read_can_be_said(run, tmp_path):
         ("fti", "No such command 'fti'.*Try 'sketchmeans --help'"),
         ("fit", "Missing argument 'DATA'.*Try 'sketchmeans fit --help'"),
         ("fit DATA", "Missing option '--n-clusters'"),
-        ("fit DATA -k none", "'--n-clusters'.*integer"),
+        ("fit DATA -k none", "--n-clusters none should be a whole number .* or auto"),
+        ("fit DATA -k 0", "--n-clusters 0 should be a whole number"),
         ("fit DATA -k 3 --wrong", "--wrong"),
         ("fit DATA -k 3 --scale x", "'--scale'.*'standard', 'robust', 'none'"),
         ("fit DATA -k 3 --quiet --verbose", "exclude each other"),
