@@ -29,7 +29,7 @@ _LARGE_ROWS, _SECONDS_PER_ROW, _DOUBLING, _SPECTRAL_SECONDS = 600, 1.5e-3, 20, 0
 _SPECTRAL_SHARE = 0.4
 #: With fewer subsets, what is not known of the others outweighs how tight they are.
 _ENOUGH_SUBSETS = 20
-#: Stop improving a subset where 25 steps gain less: for few subsets, for many, and where
+#: Stop improving a subset where 25 steps gain less: for few subsets, many, and where
 #: time is too short for all, so that one more subset says more than better ones.
 _GAIN_OF_FEW, _GAIN_OF_MANY, _GAIN_OF_SOME, _FEW_SUBSETS = 3e-4, 1e-3, 1e-2, 8
 
