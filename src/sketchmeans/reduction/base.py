@@ -118,7 +118,7 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
 
         Returns
         -------
-        features : ndarray of shape (n, n_components_)
+        features : ndarray of shape (n, n_components)
             Chosen features of a sparse matrix stay sparse.
         """
         check_is_fitted(self)
@@ -205,7 +205,7 @@ class FeatureSelector(OneToOneFeatureMixin, Reducer):
         Returns
         -------
         support : ndarray
-            A mask of shape (d,), or numbers of shape (n_components_,).
+            A mask of shape (d,), or numbers of shape (n_components,).
         """
         check_is_fitted(self)
         if indices:
