@@ -141,7 +141,7 @@ class NystromKMeans(KernelClusterer):
         ``W``, the mean squared distance in feature space.
     inertia_ : float
         The weighted sum of squared distances.
-    cost_path_ : ndarray of shape (n_iter_,)
+    cost_path_ : ndarray of shape (n_iter,)
         ``W`` after each pass over all rows.
     n_iter_, converged_
         Passes over all rows, and whether they met `tol`.

@@ -121,7 +121,7 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
 
         Returns
         -------
-        features : ndarray of shape (n, n_components_)
+        features : ndarray of shape (n, n_components)
             Chosen features of a sparse matrix stay sparse; those of a Dask collection
             are a lazy Dask array.
         """
@@ -212,7 +212,7 @@ class FeatureSelector(OneToOneFeatureMixin, Reducer):
         Returns
         -------
         support : ndarray
-            A mask of shape (d,), or numbers of shape (n_components_,).
+            A mask of shape (d,), or numbers of shape (n_components,).
         """
         check_is_fitted(self)
         if indices:
