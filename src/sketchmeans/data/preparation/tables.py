@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -15,7 +15,13 @@ from scipy import sparse
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import check_table
-from sketchmeans.data.sources import Source, column_types, file_states, open_rows
+from sketchmeans.data.sources import (
+    Source,
+    column_types,
+    file_states,
+    open_records,
+    open_rows,
+)
 from sketchmeans.data.sources.base import toarray
 from sketchmeans.data.sources.derived import (
     ArraySource,
@@ -27,6 +33,9 @@ from sketchmeans.data.sources.derived import (
     show_names,
 )
 from sketchmeans.numerics.linalg import Array
+
+if TYPE_CHECKING:
+    from sketchmeans.data.sources.records import Records
 
 Column = str | int  # a name, or a number where there are no names
 
@@ -43,6 +52,17 @@ class Table(ABC):
     @abstractmethod
     def open(self, columns: Sequence[Column] | None) -> Source:
         """Return these columns, or all, as a source whose missing values are NaN."""
+
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        """Return these columns, or all, with the types that they have.
+
+        They are read when they are asked for: ``records.read(start, stop)`` and
+        ``records.take(indices)`` return tables of pyarrow's with ``records.schema``.
+        Columns without names are called by their numbers.
+        """
+        from sketchmeans.data.sources.records import source_records
+
+        return source_records(self.open(None), columns)
 
     def values(self, column: Column) -> Array:
         """Return one column, of any type."""
@@ -114,6 +134,15 @@ class _FileTable(Table):
             state.check()
         return source
 
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        if self.types is None:
+            return super().records(columns)
+        names = None if columns is None else [str(column) for column in columns]
+        records = open_records(self.path, names, header=self._reading["header"])
+        for state in self._states:
+            state.check()
+        return records
+
     def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
         other = copy(self)
         other._source = self.open(None).like_fit(zero_based, n_features)
@@ -166,6 +195,15 @@ class _FrameTable(Table):
         if values.dtype == object:  # booleans with gaps
             values = column.cast(nw.Float64()).to_numpy()
         return values
+
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        import pyarrow as pa
+
+        from sketchmeans.data.sources.records import Records, to_arrow
+
+        names = list(self._columns) if columns is None else list(map(str, columns))
+        arrays = {name: to_arrow(self._columns[name]) for name in names}
+        return Records.of_table(pa.table(arrays))
 
     def values(self, column: Column) -> Array:
         return np.asarray(self._columns[str(column)].to_numpy())
