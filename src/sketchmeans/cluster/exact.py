@@ -93,7 +93,7 @@ class KernelKMeans(KernelClusterer):
         ``W``, the mean squared distance in feature space.
     inertia_ : float
         The weighted sum of squared distances.
-    cost_path_ : ndarray of shape (n_iter_,)
+    cost_path_ : ndarray of shape (n_iter,)
         ``W`` after each pass of the best restart.
     n_iter_, converged_
         Passes of the best restart, and whether it met `tol`.
