@@ -262,6 +262,7 @@ class TableClusterer(
             self.zero_based_ = source.zero_based
         self.center_, self.scale_ = preparation.center, preparation.scale
         self.fill_, self.n_scale_rows_ = preparation.fill, preparation.n_scale_rows
+        self.n_filled_ = preparation.n_filled
         self.column_weights_ = preparation.weigh_columns(layout)
         prepared = PreparedSource(source, self._preparation(), kept)
         self.n_dropped_ = len(source) - len(prepared)

@@ -97,7 +97,7 @@ HISTORY: Sequence[Change] = (
     Change(
         (1, 2),
         "TableClusterer",
-        older={"scale": "standard", "missing": "error", "plan_": []},
+        older={"scale": "standard", "missing": "error", "plan_": [], "n_filled_": 0},
     ),
 )
 

@@ -476,6 +476,7 @@ _SPECS = [
             "fill_": nullable(Tensor(("features",))),
             "n_scale_rows_": _COUNT,
             "n_dropped_": integer(0),
+            "n_filled_": integer(0),
             "estimator_": Object(_CLUSTERERS),
             "exemplar_indices_": Tensor(("k",), "i"),
         },

@@ -39,9 +39,9 @@ _FILLING = ("mean", "fill")
 class Preparation:
     """What turns raw rows into prepared ones: x becomes (x − center) / scale.
 
-    `fill` takes the place of missing values; `n_scale_rows` have told the scale, and
-    `variance` is that of the prepared features.  `encoders` have turned named columns
-    into features.
+    `fill` takes the place of missing values, in `n_filled` rows of the fit;
+    `n_scale_rows` have told the scale, and `variance` is that of the prepared features.
+    `encoders` have turned named columns into features.
     """
 
     center: Array
@@ -49,6 +49,7 @@ class Preparation:
     fill: Array | None
     n_scale_rows: int
     variance: Array | None = None
+    n_filled: int = 0
     encoders: tuple[tuple[str, Encoder], ...] = ()
 
     def inverse_transform(self, rows: Block) -> Block:
@@ -179,7 +180,8 @@ def fit_scaling(
         n_rows = n_quartile_rows
     with np.errstate(over="ignore"):
         variance = np.square(spread / scale)
-    return Preparation(center, scale, fill, n_rows, variance), kept
+    n_filled = 0 if fill is None else int(np.count_nonzero(~complete))
+    return Preparation(center, scale, fill, n_rows, variance, n_filled), kept
 
 
 def _check_finite(source: Source, deviation: Array) -> None:
