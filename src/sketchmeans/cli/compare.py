@@ -26,7 +26,7 @@ from sketchmeans.cli.screen import Screen, format_duration
 #: What plain k-means is called.
 PLAIN = "plain k-means"
 #: Options that need not be typed.
-_DEFAULTS = {"scale": "standard", "missing": "error", "seed": 0}
+_DEFAULTS = {"scale": "auto", "missing": "auto", "seed": 0}
 #: The columns of a path that are printed, in this order, with their titles.
 _COLUMNS = {
     "stability": "agreement",
