@@ -73,7 +73,11 @@ class TableClusterer(
     ClusterMixin,
     BaseEstimator,
 ):
-    """Cluster a table as it comes: with names, units, gaps and columns to leave out.
+    """Cluster a table as it comes: with names, units, words, dates and gaps.
+
+    The kind of each named column is found from its values: numbers, yes or no,
+    categories and dates become features of comparable weight; identifiers, free text,
+    constants and duplicates are left out.  `plan` shows what is done, and why.
 
     `predict` prepares new tables as `fit` did (columns, centre, scale, what fills
     gaps); it finds columns by name, in any order, and ignores others.  Rows are scaled
