@@ -354,6 +354,9 @@ def _next_command(
         words += ["--gamma", f"{gamma:.4g}"]
     for name, value in {"kernel": kernel, **options}.items():
         if value and value != _DEFAULTS.get(name):
+            if name == "as_kinds":
+                words += [word for kind in value for word in ("--as", kind)]
+                continue
             typed = ",".join(value) if isinstance(value, list) else str(value)
             words += [f"--{name.replace('_', '-')}", typed]
     return shlex.join(words)

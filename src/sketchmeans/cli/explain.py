@@ -79,12 +79,12 @@ def _print_table(screen: Screen, table: Table, name: str) -> None:
     plan = _plan(table)
     columns = list(found.columns())
     rows = []
-    for name, kind, missing, mean, deviation in columns:
+    for column, kind, missing, mean, deviation in columns:
         numbers = (f"{missing:,}", f"{mean:.4g}", f"{deviation:.4g}")
-        what = plan.get(str(name))
+        what = plan.get(str(column))
         words = ("number", "") if what is None else (what.kind, what.reason)
         rows.append(
-            (str(name), words[0], *(numbers if kind is None else ("",) * 3), words[1])
+            (str(column), words[0], *(numbers if kind is None else ("",) * 3), words[1])
         )
     titles = ("column", "kind", "missing", "mean", "deviation", "what is done")
     screen.print_table(titles, rows[:MAX_COLUMNS], left=2, right=1)
@@ -131,7 +131,8 @@ def _print_model(screen: Screen, file: str) -> None:
         names = [str(name) for name in found["columns"]]
         more = ", ..." * (len(names) > MAX_COLUMNS)
         kinds = found.get("kinds", {})
-        words = [f"{n} ({kinds[n]})" if n in kinds else n for n in names]
+        plain = (None, "numeric")
+        words = [n if kinds.get(n) in plain else f"{n} ({kinds[n]})" for n in names]
         lines["columns"] = ", ".join(words[:MAX_COLUMNS]) + more
     screen.print_pairs(lines)
     inner = getattr(model, "estimator_", model)

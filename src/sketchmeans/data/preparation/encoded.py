@@ -47,9 +47,11 @@ def warn_of_unseen(source: Source) -> None:
     counts = source.unseen() if isinstance(source, EncodedSource) else {}
     for name, count in counts.items():
         if count:
+            what = "value" if count == 1 else "values"
+            verb = "is" if count == 1 else "are"
             warn_user(
-                f"{source.path} has {count:,} values in column {name!r} that are no "
-                "level of the fit: they count as rare ones, or as average."
+                f"{source.path} has {count:,} {what} in column {name!r} that {verb} no "
+                "level of the fit: counted with the rare levels, or as average."
             )
 
 
@@ -122,7 +124,7 @@ class EncodedSource(Source):
             except OtherKindError as error:
                 row = rows.start + error.row if isinstance(rows, slice) else error.row
                 raise ValueError(
-                    f"{self.path} has another kind of value in row {row:,}, column "
+                    f"{self.path} has another kind of value in row {row}, column "
                     f"{name!r}: {error}. Correct it, or leave out the column with "
                     "exclude=."
                 ) from error
