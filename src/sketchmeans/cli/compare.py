@@ -26,7 +26,7 @@ from sketchmeans.cli.screen import Screen, format_duration
 #: What plain k-means is called.
 PLAIN = "plain k-means"
 #: Options that need not be typed.
-_DEFAULTS = {"scale": "standard", "missing": "error", "seed": 0}
+_DEFAULTS = {"scale": "auto", "missing": "auto", "seed": 0}
 #: The columns of a path that are printed, in this order, with their titles.
 _COLUMNS = {
     "stability": "agreement",
@@ -327,6 +327,9 @@ def _next_command(
         words += ["--gamma", f"{gamma:.4g}"]
     for name, value in {"kernel": kernel, **options}.items():
         if value and value != _DEFAULTS.get(name):
+            if name == "as_kinds":
+                words += [word for kind in value for word in ("--as", kind)]
+                continue
             typed = ",".join(value) if isinstance(value, list) else str(value)
             words += [f"--{name.replace('_', '-')}", typed]
     return shlex.join(words)

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -15,7 +15,13 @@ from scipy import sparse
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import check_table
-from sketchmeans.data.sources import Source, column_types, file_states, open_rows
+from sketchmeans.data.sources import (
+    Source,
+    column_types,
+    file_states,
+    open_records,
+    open_rows,
+)
 from sketchmeans.data.sources.base import toarray
 from sketchmeans.data.sources.derived import (
     ArraySource,
@@ -27,6 +33,10 @@ from sketchmeans.data.sources.derived import (
     show_names,
 )
 from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parameters import warn_user
+
+if TYPE_CHECKING:
+    from sketchmeans.data.sources.records import Records
 
 Column = str | int  # a name, or a number where there are no names
 
@@ -43,6 +53,17 @@ class Table(ABC):
     @abstractmethod
     def open(self, columns: Sequence[Column] | None) -> Source:
         """Return these columns, or all, as a source whose missing values are NaN."""
+
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        """Return these columns, or all, with the types that they have.
+
+        They are read when they are asked for: ``records.read(start, stop)`` and
+        ``records.take(indices)`` return tables of pyarrow's with ``records.schema``.
+        Columns without names are called by their numbers.
+        """
+        from sketchmeans.data.sources.records import source_records
+
+        return source_records(self.open(None), columns)
 
     def values(self, column: Column) -> Array:
         """Return one column, of any type."""
@@ -114,6 +135,15 @@ class _FileTable(Table):
             state.check()
         return source
 
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        if self.types is None:
+            return super().records(columns)
+        names = None if columns is None else [str(column) for column in columns]
+        records = open_records(self.path, names, header=self._reading["header"])
+        for state in self._states:
+            state.check()
+        return records
+
     def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
         other = copy(self)
         other._source = self.open(None).like_fit(zero_based, n_features)
@@ -167,6 +197,15 @@ class _FrameTable(Table):
             values = column.cast(nw.Float64()).to_numpy()
         return values
 
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        import pyarrow as pa
+
+        from sketchmeans.data.sources.records import Records, to_arrow
+
+        names = list(self._columns) if columns is None else list(map(str, columns))
+        arrays = {name: to_arrow(self._columns[name]) for name in names}
+        return Records.of_table(pa.table(arrays))
+
     def values(self, column: Column) -> Array:
         return np.asarray(self._columns[str(column)].to_numpy())
 
@@ -189,7 +228,7 @@ def choose_columns(
     """Return the columns of a table that a user wants to cluster.
 
     All of `columns`, or of the table, but `exclude` and the label column.  It is an
-    error if one is not there or does not hold numbers, or none is left.
+    error if one is not there, or none is left.
     """
     known = table.columns
     asked = known
@@ -205,23 +244,55 @@ def choose_columns(
             f"exclude={aside} leaves no column of {show_names(known)}; at least one is "
             "needed."
         )
-    _check_numbers(table, chosen)
     return chosen
 
 
-def match_columns(table: Table, wanted: Sequence[Column]) -> list[Column]:
+def match_columns(
+    table: Table, wanted: Sequence[Column], *, of_any_type: bool = False
+) -> list[Column]:
     """Return the columns of a fit, if a new table has them all; by name, in any order.
 
-    An error lists those that are missing.
+    Names that differ only in case or in spaces around them are taken for the same, with
+    a warning.  An error lists those that are missing, and those that do not hold
+    numbers unless they may be `of_any_type`.
     """
     if any(isinstance(name, str) for name in wanted) and table.types is None:
         raise ValueError(
             f"{table.path} has no column names; it should have the columns "
             f"{show_names(wanted)} of the fit."
         )
-    check_known(table.path, wanted, table.columns)
-    _check_numbers(table, wanted)
-    return list(wanted)
+    matched = _match_names(table, wanted)
+    check_known(table.path, matched, table.columns)
+    if not of_any_type:
+        _check_numbers(table, matched)
+    return matched
+
+
+def _match_names(table: Table, wanted: Sequence[Column]) -> list[Column]:
+    """Return the names that a table has for columns of a fit, where that is clear."""
+    known = table.columns
+    folded: dict[str, list[Column]] = {}
+    for name in known:
+        folded.setdefault(_fold(name), []).append(name)
+    matched: list[Column] = []
+    for name in wanted:
+        alike = [] if name in known else folded.get(_fold(name), [])
+        is_clear = len(alike) == 1 and alike[0] not in wanted
+        matched.append(alike[0] if is_clear else name)
+    others = [
+        f"{new!r} for {old!r}"
+        for old, new in zip(wanted, matched, strict=True)
+        if old != new
+    ]
+    if others:
+        warn_user(
+            f"{table.path} has {shorten_list(others)}: taken for the same column."
+        )
+    return matched
+
+
+def _fold(name: Column) -> str:
+    return str(name).strip().casefold()
 
 
 def _check_numbers(table: Table, chosen: Sequence[Column]) -> None:

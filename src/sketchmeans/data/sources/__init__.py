@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,18 @@ from sketchmeans.data.sources.base import ReadOptions, Source, check_not_empty
 from sketchmeans.data.sources.derived import ConcatenatedSource
 from sketchmeans.data.sources.files import FileState, find_files, suffix_of
 
-__all__ = ["FORMATS", "Source", "as_source", "column_types", "file_states", "open_rows"]
+if TYPE_CHECKING:
+    from sketchmeans.data.sources.records import Records
+
+__all__ = [
+    "FORMATS",
+    "Source",
+    "as_source",
+    "column_types",
+    "file_states",
+    "open_records",
+    "open_rows",
+]
 
 #: Suffixes, and the module and function that open such a file.
 FORMATS = {
@@ -178,6 +189,43 @@ def column_types(
         for field in schema
         if field.name not in index_columns(schema)
     }
+
+
+def open_records(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    header: bool | None = None,
+) -> Records:
+    r"""Open the rows of a file with the types that they have.
+
+    Parameters
+    ----------
+    path, columns, header
+        As in `open_rows`; columns may be of any type.
+
+    Returns
+    -------
+    records : Records
+        With `schema`, ``len()``, ``read(start, stop)`` and ``take(indices)``, which
+        return tables of pyarrow's.  A column of a text table is int64 or float64 if all
+        its values are such numbers, else of strings.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("age,town\n31,Ulm\n45,Bonn\n")
+    >>> open_records(path).read(1, 2).to_pylist()
+    [{'age': 45, 'town': 'Bonn'}]
+    """
+    name = os.fspath(path)
+    files = _find_files(name)
+    module, _ = FORMATS[suffix_of(files[0])]
+    opener = _import(files[0], "records", "open_records")
+    if "columns" not in _OPTIONS[module]:
+        return _import(name, "records", "source_records")(open_rows(name), columns)
+    return opener(name, files, columns, ReadOptions(header=header))
 
 
 def file_states(path: str | os.PathLike[str]) -> list[FileState]:

@@ -173,13 +173,13 @@ def index_columns(schema: Any) -> list[str]:
 def open_arrow(path: str, options: ReadOptions) -> Source:
     """Return the rows of an Arrow file."""
     state = FileState.of(path)
-    schema = _open(state).schema
+    schema = open_file(state).schema
     return ArrowSource(state, schema, choose_columns(path, schema, options))
 
 
 def arrow_schema(path: str, options: ReadOptions) -> Any:
     """Return the names and types of all columns."""
-    return _open(FileState.of(path)).schema
+    return open_file(FileState.of(path)).schema
 
 
 class ArrowSource(TableSource):
@@ -203,8 +203,8 @@ class ArrowSource(TableSource):
         self.memory += ARROW_MEMORY
 
     def _read_column(self, name: str) -> Any:
-        field = _open(self.state).schema.get_field_index(name)
-        return _open(self.state, [field]).read_all().column(0)
+        field = open_file(self.state).schema.get_field_index(name)
+        return open_file(self.state, [field]).read_all().column(0)
 
     def release(self) -> None:
         super().release()
@@ -215,7 +215,7 @@ def _load(
     state: FileState, columns: Columns, fields: list[int], edges: Array, number: int
 ) -> Any:
     """Return the columns of a batch, which is read and unpacked as a whole."""
-    batch = _get_batch(_open(state, fields), state, number)
+    batch = get_batch(open_file(state, fields), state, number)
     state.check()
     return to_numbers(batch, state.path, columns, int(edges[number]))
 
@@ -264,17 +264,17 @@ def _scan(
         base = mapped.read_buffer(state.size).address
         # One column tells whether values are compressed: what lies in the mapped file
         # cannot be written to.
-        reader = _open(state, first_field, mapped)
+        reader = open_file(state, first_field, mapped)
         batches = range(reader.num_record_batches)
-        first = [_get_batch(reader, state, number).column(0) for number in batches]
+        first = [get_batch(reader, state, number).column(0) for number in batches]
         counts = [len(column) for column in first]
         buffers = [column.buffers()[1] for column in first]
         if any(buffer is not None and buffer.is_mutable for buffer in buffers):
             return counts, None
-        reader = _open(state, None, mapped)  # chosen columns would be copies
+        reader = open_file(state, None, mapped)  # chosen columns would be copies
         found = []
         for number in batches:
-            batch = _get_batch(reader, state, number)
+            batch = get_batch(reader, state, number)
             places = [_find(batch.column(name), base, state) for name in columns.names]
             if None in places:
                 return counts, None
@@ -296,7 +296,9 @@ def _find(column: Any, base: int, state: FileState) -> tuple[int, np.dtype[Any]]
     return offset + column.offset * dtype.itemsize, dtype
 
 
-def _open(state: FileState, fields: list[int] | None = None, file: Any = None) -> Any:
+def open_file(
+    state: FileState, fields: list[int] | None = None, file: Any = None
+) -> Any:
     """Return a reader of these columns, or of all."""
     options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
     try:
@@ -306,7 +308,7 @@ def _open(state: FileState, fields: list[int] | None = None, file: Any = None) -
         raise state.error(what, error) from None
 
 
-def _get_batch(reader: Any, state: FileState, number: int) -> Any:
+def get_batch(reader: Any, state: FileState, number: int) -> Any:
     """Return a batch whose columns are as long as they say."""
     try:
         batch = reader.get_batch(number)

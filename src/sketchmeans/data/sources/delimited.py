@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
 from itertools import islice, pairwise
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from sketchmeans.data.sources.arrow import (
@@ -31,6 +33,7 @@ from sketchmeans.data.sources.arrow import (
     to_numbers,
 )
 from sketchmeans.data.sources.base import LoadedBatches, ReadOptions, Source
+from sketchmeans.data.sources.derived import check_known
 from sketchmeans.data.sources.files import FileState, Piece, split_text
 from sketchmeans.numerics.linalg import Array
 
@@ -40,6 +43,9 @@ NO_VALUES = ["", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "?"]
 _DELIMITERS = (",", ";", "\t", "|")
 #: Records that are looked at for a header, and most characters of one in an error.
 _SAMPLE_ROWS, _SHOWN = 20, 60
+
+#: Types of a column, each of which holds the values of those before it.
+_LADDER = [pa.int64(), pa.float64(), pa.string()]
 
 _BREAK = re.compile(rb"\r\n|\r|\n")
 
@@ -100,6 +106,38 @@ def _guess_types(state: FileState, header: Header) -> Any:
     return parser.parse(text, {}, 0).schema if text else None
 
 
+def open_typed(
+    path: str, columns: Sequence[str] | None, options: ReadOptions
+) -> tuple[pa.Schema, LoadedBatches]:
+    """Return the types of these columns, or of all, and their batches.
+
+    A column is of int64 or float64 if all values of the file are such numbers, and
+    none begins with a zero as codes do; else it is of strings.
+    """
+    state = FileState.of(path)
+    found = read_header(state, options.header)
+    names = found.names if columns is None else columns
+    check_known(path, names, found.names)
+    chosen = Columns(tuple(names), np.dtype(np.float64))
+    parser = _Parser(state, chosen, found, keeps_gaps=True)
+    types = parser.guess_numbers()
+    pieces: list[Piece] = []
+    n_rows = longest = 0
+    for place, text in parser.pieces():
+        types, count = parser.widen(text, types, n_rows)
+        if count:
+            pieces.append(Piece(state, place, len(text), n_rows, count))
+            longest = max(longest, len(text))
+        n_rows += count
+
+    def load(number: int) -> Any:
+        piece = pieces[number]
+        return parser.parse(piece.text(), types, piece.first)
+
+    edges = [*(piece.first for piece in pieces), n_rows]
+    return pa.schema(types.items()), LoadedBatches(edges, 2 * longest, load)
+
+
 class DelimitedSource(TableSource):
     """Rows of a text table, parsed in pieces of whole records.
 
@@ -150,12 +188,16 @@ class DelimitedSource(TableSource):
 
 @dataclass(frozen=True)
 class _Parser:
-    """How the records of a file are read; `flags` are columns of true and false."""
+    """How the records of a file are read; `flags` are columns of true and false.
+
+    `keeps_gaps` says whether codes of missing values are null in words, too.
+    """
 
     state: FileState
     columns: Columns
     header: Header
     flags: frozenset[str] = frozenset()
+    keeps_gaps: bool = False
 
     def pieces(self) -> Iterator[tuple[int, bytes]]:
         """Yield the place and the text of pieces, without the names of the columns."""
@@ -171,6 +213,37 @@ class _Parser:
         }
         batch = self.parse(text, types, first)
         return to_numbers(batch, self.state.path, self.columns, first)
+
+    def guess_numbers(self) -> dict[str, Any]:
+        """Return the narrowest types that the columns may have, by the first rows."""
+        _, text = next(self.pieces(), (0, b""))
+        if not text:
+            return dict.fromkeys(self.columns.names, pa.string())
+        guess = self.parse(text, {}, 0).schema
+        words = self.parse(text, dict.fromkeys(self.columns.names, pa.string()), 0)
+        types = {}
+        for name in self.columns.names:
+            kind, codes = guess.field(name).type, words.column(name)
+            if pa.types.is_null(kind):  # there may be numbers further down
+                kind = pa.int64()
+            has_codes = pc.any(pc.match_substring_regex(codes, r"^\s*[+-]?0\d")).as_py()
+            is_number = kind in _LADDER and not has_codes
+            types[name] = kind if is_number else pa.string()
+        return types
+
+    def widen(
+        self, text: bytes, types: dict[str, Any], first: int
+    ) -> tuple[dict[str, Any], int]:
+        """Return types that hold these records, too, and the number of records."""
+        with suppress(ValueError):
+            return types, self.parse(text, types, first).num_rows
+        wider = {}
+        for name, kind in types.items():
+            for wider[name] in _LADDER[_LADDER.index(kind) :]:
+                with suppress(ValueError):
+                    self.parse(text, {name: wider[name]}, first)
+                    break
+        return wider, self.parse(text, wider, first).num_rows
 
     def parse(self, text: bytes, types: dict[str, Any], first: int) -> Any:
         """Return the columns of these types, as one batch."""
@@ -189,6 +262,7 @@ class _Parser:
                     column_types=types,
                     include_columns=list(types),
                     null_values=NO_VALUES,
+                    strings_can_be_null=self.keeps_gaps,
                 ),
             )
         except pa.ArrowInvalid as error:
