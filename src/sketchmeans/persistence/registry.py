@@ -21,6 +21,7 @@ from sketchmeans.cluster import (
 )
 from sketchmeans.cluster.scales import ScalePath
 from sketchmeans.cluster.table import TableClusterer
+from sketchmeans.data.sources import Dialect
 from sketchmeans.engine.init import (
     KMeansParallel,
     KMeansPlusPlus,
@@ -279,6 +280,7 @@ def _check_spectral(model: Any) -> None:
 
 def _check_table(model: Any) -> None:
     """Check a `TableClusterer`."""
+    Dialect.from_dict(getattr(model, "dialect_", None) or {})
     _check_same_features(model, "estimator_")
     inner = model.estimator_
     if len(inner.cluster_sizes_) != len(model.exemplar_indices_):
@@ -397,6 +399,7 @@ _SPECS = [
         TableClusterer,
         {
             **_FEATURES,
+            "dialect_": Maybe(nullable(PLAIN_DICT)),  # of a fit on a text table
             "columns_": Columns("d"),
             "center_": Tensor(("d",)),
             "scale_": Tensor(("d",)),
