@@ -8,6 +8,7 @@ import numpy as np
 
 from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.cluster.scales import Scale, try_bandwidths, try_neighbors
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Block, Rows
 from sketchmeans.data.sampling import sample_rows
 from sketchmeans.engine.blocks import local_engine
@@ -71,7 +72,10 @@ def draw_sample(rows: Rows, n_landmarks: int, rng: np.random.Generator) -> Rows:
     """Return rows that stand for all rows, in memory: all of them if they are few."""
     size = _SAMPLE_ROWS * n_landmarks
     if len(rows) <= size:
-        return rows.load()
+        is_here = find_adapter(rows) is None
+        return (
+            rows.load() if is_here else rows.subset(np.arange(len(rows)), rows.weights)
+        )
     return rows.subset(np.sort(sample_rows(rows, size, rng)), None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,11 +16,21 @@ from sklearn.base import (
 )
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from sketchmeans.cluster.base import Clusterer, FitOnly
+from sketchmeans.cluster.base import (
+    Clusterer,
+    FitOnly,
+    if_estimator_has,
+    of_estimator,
+)
+from sketchmeans.cluster.raw_tables import (
+    PreparedElsewhere,
+    map_elsewhere,
+    prepare_elsewhere,
+)
 from sketchmeans.cluster.resume import check_checkpoint
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import check_weights, normalise_weights
 from sketchmeans.data.preparation import (
     Column,
@@ -43,18 +53,6 @@ from sketchmeans.numerics.parameters import all_or_nothing, check_option
 
 #: The label of a row that was left out.
 NO_CLUSTER = -1
-
-
-def _if_estimator_has(method: str) -> Callable[[Any], Any]:
-    """Return the decorator of a method that the clusterer within must have, too."""
-    return available_if(
-        lambda self: hasattr(getattr(self, "estimator_", self.estimator), method)
-    )
-
-
-def _of_estimator(name: str, doc: str) -> Any:
-    """Return a property that is a fitted attribute of the clusterer within."""
-    return property(lambda self: getattr(self.estimator_, name), doc=doc)
 
 
 class TableClusterer(
@@ -140,11 +138,11 @@ class TableClusterer(
     __metadata_request__fit: ClassVar[dict[str, str]] = {"checkpoint": UNUSED}
 
     labels_: Any = FitOnly()
-    cost_ = _of_estimator("cost_", "Mean squared distance of the rows that are kept.")
-    inertia_ = _of_estimator("inertia_", "Sum of squared distances of these rows.")
-    cluster_sizes_ = _of_estimator("cluster_sizes_", "Number of rows by cluster.")
-    n_iter_ = _of_estimator("n_iter_", "Number of passes over all rows.")
-    converged_ = _of_estimator("converged_", "Whether the passes met `tol`.")
+    cost_ = of_estimator("cost_", "Mean squared distance of the rows that are kept.")
+    inertia_ = of_estimator("inertia_", "Sum of squared distances of these rows.")
+    cluster_sizes_ = of_estimator("cluster_sizes_", "Number of rows by cluster.")
+    n_iter_ = of_estimator("n_iter_", "Number of passes over all rows.")
+    converged_ = of_estimator("converged_", "Whether the passes met `tol`.")
 
     def __init__(
         self,
@@ -177,7 +175,8 @@ class TableClusterer(
 
         Parameters
         ----------
-        X : DataFrame, array-like, sparse matrix, path or `Source`
+        X : DataFrame, array-like, sparse matrix, path, `Source` or Dask collection
+            Of a Dask array or dataframe 500,000 rows, drawn at random, tell the scale.
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 counts as three rows, in the scale as in the clusters.
@@ -216,8 +215,10 @@ class TableClusterer(
 
     def _fit_preparation(
         self, X: Any, sample_weight: Any, progress: Progress
-    ) -> tuple[PreparedSource, Array | None]:
+    ) -> tuple[PreparedSource | PreparedElsewhere, Array | None]:
         """Set how to prepare a table; return its prepared rows, and weights of all."""
+        if (adapter := find_adapter(X)) is not None:
+            return prepare_elsewhere(self, adapter, X, sample_weight, progress)
         table = as_table(X)
         columns = choose_columns(table, self.columns, self.exclude, self.label_column)
         source = table.open(columns)
@@ -273,8 +274,10 @@ class TableClusterer(
     def _budget(self) -> int:
         return memory_budget(getattr(self.estimator, "max_memory", None))
 
-    def _rows_for(self, estimator: Any, prepared: PreparedSource) -> Any:
+    def _rows_for(self, estimator: Any, prepared: Any) -> Any:
         """Return prepared rows in a form that an estimator takes."""
+        if isinstance(prepared, PreparedElsewhere):
+            return prepared.rows
         if isinstance(estimator, Clusterer):
             return prepared
         need = SourceRows(prepared, Workers(1)).load_memory
@@ -286,25 +289,29 @@ class TableClusterer(
             )
         return prepared.read(0, len(prepared))
 
-    @_if_estimator_has("predict")
-    def predict(self, X: Any) -> Array:
+    @if_estimator_has("predict")
+    def predict(self, X: Any) -> Any:
         """Return the cluster of each row; −1 for a row that is left out.
 
         Parameters
         ----------
-        X : DataFrame, array-like, sparse matrix, path or `Source`
+        X : DataFrame, array-like, sparse matrix, path, `Source` or Dask collection
             With the columns of the fit, in any order, and maybe others.
         """
         check_is_fitted(self, "estimator_")
+        if (adapter := find_adapter(X)) is not None:
+            return map_elsewhere(self, adapter, "predict", X)
         prepared = self._prepare(X)
         labels = np.empty(0, int)
         if len(prepared):
             labels = self.estimator_.predict(self._rows_for(self.estimator_, prepared))
         return prepared.spread(labels, NO_CLUSTER)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre; NaN if it is left out."""
         check_is_fitted(self, "estimator_")
+        if (adapter := find_adapter(X)) is not None:
+            return map_elsewhere(self, adapter, "transform", X)
         prepared = self.prepare(X)
         rows = self._rows_for(self.estimator_, prepared)
         return prepared.spread(self.estimator_.transform(rows), np.nan)
@@ -314,12 +321,12 @@ class TableClusterer(
         dense = X.toarray() if hasattr(X, "toarray") else X
         return np.asarray(self._preparation().inverse_transform(dense))
 
-    @_if_estimator_has("cost")
+    @if_estimator_has("cost")
     def cost(self, X: Any, sample_weight: Any = None) -> float:
         """Return the mean squared distance of the rows that are kept, as `cost_`."""
         return self._evaluate("cost", X, sample_weight)
 
-    @_if_estimator_has("score")
+    @if_estimator_has("score")
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of the rows that are kept."""
         return self._evaluate("score", X, sample_weight)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
 
@@ -21,11 +20,11 @@ from sketchmeans.distributed.scheduler import (
     task,
     tree_reduce,
 )
-from sketchmeans.distributed.table import Partition
-from sketchmeans.distributed.tasks import Call, PartitionInfo, SpaceInfo
+from sketchmeans.distributed.table import Partition, join_parts
+from sketchmeans.distributed.tasks import Call, PartitionInfo, SpanInfo
 from sketchmeans.engine.bounds import RowState
 from sketchmeans.engine.passes import Reduction
-from sketchmeans.engine.space import SpanSpace
+from sketchmeans.engine.space import Space, SpanSpace
 from sketchmeans.engine.store import is_worth_keeping
 from sketchmeans.numerics.linalg import Array
 
@@ -61,18 +60,30 @@ class PartLabels:
             labels[own] = found
         return labels
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and restarts."""
+        return sum(part.length for part in self._partitions), len(self.columns)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def beside(self, others: list[PartLabels]) -> PartLabels:
+        """Return these labels of one restart, and others of the same rows."""
+        every = [self, *others]
+        columns = [labels.columns[0] for labels in every]
+        states = [
+            task(tasks.stack_labels, list(states), columns)
+            for states in zip(*(labels.states for labels in every), strict=True)
+        ]
+        return PartLabels(persist(states), self._partitions, list(range(len(columns))))
+
     def to_dask(self) -> Any:
         """Return the labels of the only restart as a Dask array."""
-        return da.concatenate(
-            [
-                da.from_delayed(
-                    task(tasks.labels_of, state, self.columns[0]),
-                    (part.length,),
-                    np.int32,
-                )
-                for state, part in zip(self.states, self._partitions, strict=True)
-            ]
-        )
+        found = [task(tasks.labels_of, state, self.columns[0]) for state in self.states]
+        lengths = [part.length for part in self._partitions]
+        return join_parts(found, lengths, (), np.dtype(np.int32))
 
 
 class DaskBackend:
@@ -82,32 +93,42 @@ class DaskBackend:
     on a cluster the workers' limits decide.
     """
 
-    def __init__(self, rows: DaskRows, space: SpanSpace, budget: int = 0) -> None:
+    def __init__(self, rows: DaskRows, space: Space, budget: int = 0) -> None:
         self.rows = rows
         self.space = space
         self._budget = budget
-        self._space_info = literal(
-            SpaceInfo(space.kernel, space.landmarks, space.dtype)
-        )
 
     def prefetch(self, beside: int = 0) -> AbstractContextManager[None]:
         return nullcontext()  # the workers keep what they compute in the first pass
+
+    @property
+    def _space_info(self) -> Delayed:
+        """The space, as it is now; landmarks are sent to the workers once."""
+        return self._span if isinstance(self.space, SpanSpace) else literal(self.space)
+
+    @cached_property
+    def _span(self) -> Delayed:
+        space = self.space
+        assert isinstance(space, SpanSpace)
+        return literal(SpanInfo(space.kernel, space.landmarks, space.dtype))
 
     @cached_property
     def _sources(self) -> list[Delayed]:
         """What passes read: the rows, or their kernel blocks where these are kept."""
         rows, space = self.rows, self.space
         parts = [part.rows for part in rows.X.partitions]
-        (self._space_info,) = persist([self._space_info])
+        if isinstance(space, SpanSpace):
+            (self._span,) = persist([self._span])
         size = len(rows) * space.n_columns * space.dtype.itemsize
         free, is_elsewhere = free_memory(self._budget)
         if is_elsewhere:
             free -= rows.kept_bytes
         if not is_worth_keeping(rows, space) or size > free:
             return parts
+        space_info = self._space_info
         return persist(
             [
-                task(tasks.keep_blocks, part, self._space_info, info)
+                task(tasks.keep_blocks, part, space_info, info)
                 for part, info in zip(parts, rows.infos(space.height), strict=True)
             ]
         )
@@ -125,8 +146,9 @@ class DaskBackend:
             value.states if isinstance(value, PartLabels) else value for value in values
         ]
         call = literal(Call(_without_means(reduction), columns))
+        space_info = self._space_info
         found = [
-            task(tasks.run_chunk, part, weights, self._space_info, info, call, [*own])
+            task(tasks.run_chunk, part, weights, space_info, info, call, [*own])
             for part, weights, info, *own in zip(
                 sources,
                 self.rows.weight_parts,
@@ -145,7 +167,9 @@ class DaskBackend:
     def labels(self, states: States, n_restarts: int) -> PartLabels:
         return PartLabels(states, self.rows.X.partitions, list(range(n_restarts)))
 
-    def place(self, labels: Array) -> PartLabels:
+    def place(self, labels: Array | PartLabels) -> PartLabels:
+        if isinstance(labels, PartLabels):
+            return labels
         parts = self.rows.X.partitions
         given = [labels[part.start : part.start + part.length] for part in parts]
         states = persist([literal((RowState(own), None)) for own in given])
@@ -154,10 +178,10 @@ class DaskBackend:
     def map_rows(self, reduction: Reduction, width: tuple[int, ...], dtype: Any) -> Any:
         """Return a lazy array; nothing is computed, not even the number of rows."""
         table = self.rows.X
-        call = literal(Call(_without_means(reduction)))
+        call, space_info = literal(Call(_without_means(reduction))), self._space_info
         lengths: list[Any] = table.known_lengths or [np.nan] * len(table.parts)
         starts = np.cumsum([0.0, *lengths])
-        arrays = []
+        found = []
         for number, part in enumerate(table.delayed()):
             is_known = table.known_lengths is not None
             info = PartitionInfo(
@@ -167,9 +191,9 @@ class DaskBackend:
                 table.declared(number, lengths[number] if is_known else None),
                 name="Input X" if is_known else f"Partition {number} of X",
             )
-            found = task(tasks.map_chunk, part, self._space_info, literal(info), call)
-            arrays.append(da.from_delayed(found, (lengths[number], *width), dtype))
-        return da.concatenate(arrays, allow_unknown_chunksizes=True)
+            info = literal(info)
+            found.append(task(tasks.map_chunk, part, space_info, info, call))
+        return join_parts(found, lengths, width, dtype)
 
 
 def _without_means(reduction: Any) -> Reduction:

@@ -11,6 +11,7 @@ import numpy as np
 from dask.delayed import Delayed
 from scipy import sparse
 
+from sketchmeans.data.block_sums import Terms, add_up
 from sketchmeans.data.rows import (
     Block,
     Moments,
@@ -32,8 +33,10 @@ from sketchmeans.distributed.scheduler import (
 )
 from sketchmeans.distributed.table import DaskTable
 from sketchmeans.distributed.tasks import PartitionInfo
+from sketchmeans.distributed.views import MappedTable, Mapping
 from sketchmeans.engine.passes import merge_sums
-from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 
 
@@ -53,6 +56,7 @@ class DaskRows(Rows):
     """
 
     X: DaskTable
+    in_memory = False
 
     def __init__(
         self, X: DaskTable, workers: Workers, weights: Array | None = None
@@ -116,9 +120,33 @@ class DaskRows(Rows):
         return labels.to_dask()
 
     def load(self) -> Rows:
-        raise TypeError(  # pragma: no cover - refused before
-            "The rows of a Dask collection are never held in one process."
+        raise TypeError(
+            "The rows of a Dask collection are never held in one process. Give what "
+            "wants them a sample: fit_rows for a reducer, or X.sample(frac=...) or "
+            "X[::100]."
         )
+
+    def view(self, function: Mapping) -> ViewedRows:
+        """Return other features of the same rows, computed where these are."""
+        return ViewedRows(self, function)
+
+    def to_dask(self, function: Mapping) -> Any:
+        """Return what a function makes of blocks of rows, as a lazy Dask array."""
+        return MappedTable(self.X, function).to_dask()
+
+    def sum_blocks(self, function: Terms, height: int) -> tuple[Array, ...]:
+        """Return the sums of what a function returns for the blocks of all rows."""
+        sent = literal(function)
+        sums = [
+            task(tasks.sum_terms, part.rows, weights, info, sent, height)
+            for part, weights, info in zip(
+                self.X.partitions, self.weight_parts, self.infos(height), strict=True
+            )
+        ]
+        found: tuple[Array, ...] = tree_reduce(
+            sums, lambda some: task(_add_copies, some)
+        )[0]
+        return found
 
     def block(self, start: int, stop: int) -> Block:
         """Return a few rows that follow each other."""
@@ -179,3 +207,34 @@ class DaskRows(Rows):
         ]
         terms, _ = tree_reduce(sums, lambda some: task(merge_sums, some))
         return self._moments_of(terms, shift)
+
+
+class ViewedRows(DaskRows):
+    """Other features of rows on a cluster, which a function of blocks computes.
+
+    It maps points that a user gives, too.
+    """
+
+    def __init__(self, source: DaskRows, function: Mapping) -> None:
+        super().__init__(
+            MappedTable(source.X, function), source.workers, source.weights
+        )
+        self.source = source
+        self.points = function
+        self.weight_unit, self.memory = source.weight_unit, source.memory
+        # The bits of a product depend on where in a block a row is.
+        self.rounding = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(self.dtype).eps)
+
+    def load(self) -> Rows:
+        """Return the rows after the workers were asked to keep them."""
+        self.persist(memory_budget(None))
+        return self
+
+    def hold(self) -> None:
+        """Compute all features once, for many passes."""
+        self.load()
+
+
+def _add_copies(some: list[tuple[Array, ...]]) -> tuple[Array, ...]:
+    first, *others = some
+    return add_up([tuple(part.copy() for part in first), *others])

@@ -17,6 +17,9 @@ from scipy import sparse
 from sketchmeans.data.rows import Block
 from sketchmeans.distributed.scheduler import compute, literal, persist, task
 
+#: Of a value and its column number in a CSR matrix, about.
+_BYTES_PER_NONZERO = 12
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -87,7 +90,9 @@ class DaskTable:
         """The rows of each part; counted, in one pass, where Dask does not know."""
         if self.known_lengths is not None:
             return self.known_lengths
-        return [int(n) for n in compute([task(_length, part) for part in self.parts])]
+        return [
+            int(n) for n in compute([task(count_rows, part) for part in self.parts])
+        ]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -121,8 +126,13 @@ class DaskTable:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the partitions are CSR matrices."""
-        return self._sample[0]
+        """Whether the partitions are CSR matrices, which a Dask array does not say."""
+        return not hasattr(self.shell, "columns") and self._sample[0]
+
+    @property
+    def nnz(self) -> int:
+        """Stored values of CSR rows, about."""
+        return int(self.size / _BYTES_PER_NONZERO)
 
     @property
     def size(self) -> int:
@@ -252,7 +262,8 @@ def _with_own_keys(graph: Mapping[Any, Any]) -> dict[Any, Any]:
     }
 
 
-def _length(part: Any) -> int:
+def count_rows(part: Any) -> int:
+    """Return the number of rows of a partition."""
     return int(part.shape[0])
 
 
@@ -266,3 +277,17 @@ def _describe(part: Any, declared: Declared) -> tuple[bool, float]:
     if hasattr(part, "memory_usage"):
         return False, part.memory_usage(deep=True).sum() / len(part)
     return False, part.nbytes / len(part)
+
+
+def join_parts(
+    parts: list[Delayed],
+    lengths: list[Any],
+    width: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> Any:
+    """Return arrays of several partitions as one lazy array; NaN is not known."""
+    arrays = [
+        da.from_delayed(part, (length, *width), dtype)
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    return da.concatenate(arrays, allow_unknown_chunksizes=True)

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans.data.block_sums import Terms, add_up
 from sketchmeans.data.rows import Block, Rows, block_slices, by_block
 from sketchmeans.distributed.table import Declared, as_block, as_declared
+from sketchmeans.engine.bounds import RowState
 from sketchmeans.engine.passes import Reduction
-from sketchmeans.engine.space import landmark_space
+from sketchmeans.engine.space import Space, landmark_space
 from sketchmeans.engine.store import KernelBlocks
 from sketchmeans.kernels import Kernel
 from sketchmeans.numerics.linalg import Array
@@ -40,12 +42,22 @@ class PartitionInfo:
 
 
 @dataclass(frozen=True)
-class SpaceInfo:
-    """The space of the centres, in a form that travels: the landmarks."""
+class SpanInfo:
+    """The span of landmarks, in a form that travels: without its algebra."""
 
     kernel: Kernel
     landmarks: Block
     dtype: np.dtype[Any]
+
+    def open(self) -> Space:
+        """Return the space, for passes in this process."""
+        return landmark_space(
+            self.kernel, self.landmarks, self.dtype, process_buffers()
+        )
+
+
+#: What travels of the space of the centres: all of it where that is little.
+SpaceInfo = SpanInfo | Space
 
 
 @dataclass(frozen=True)
@@ -81,9 +93,7 @@ def blocks_of(
     part: Any, weights: Array | None, space_info: SpaceInfo, info: PartitionInfo
 ) -> KernelBlocks:
     """Return the kernel blocks of a partition, kept or to be computed."""
-    space = landmark_space(
-        space_info.kernel, space_info.landmarks, space_info.dtype, process_buffers()
-    )
+    space = space_info.open() if isinstance(space_info, SpanInfo) else space_info
     if not isinstance(part, KeptBlocks):
         return KernelBlocks(rows_of(part, weights, info), space, first=info.block)
     nothing = np.empty((part.length, 0), dtype=space.dtype)
@@ -155,6 +165,41 @@ def moment_sums(
 def take_rows(part: Any, info: PartitionInfo, rows: Array) -> Block:
     """Return a few rows of a partition."""
     return as_block(as_declared(part, info.declared), info.dtype)[rows]
+
+
+def map_part(
+    part: Any, info: PartitionInfo, function: Callable[[Block], Block], height: int
+) -> Array:
+    """Return other features of the rows of a partition."""
+    if not part.shape[0]:  # as its functions may not like blocks without rows
+        part = np.zeros((1, info.declared.width), info.dtype)
+        return np.asarray(function(part))[:0]
+    return np.concatenate(map_blocks(part, info, function, height))
+
+
+def sum_terms(
+    part: Any,
+    weights: Array | None,
+    info: PartitionInfo,
+    function: Terms,
+    height: int,
+) -> tuple[Array, ...]:
+    """Return the sums of what a function returns for the blocks of a partition."""
+    with Workers(1):
+        rows = rows_of(part, weights, info)
+        return add_up(
+            function(rows.block(*span), rows.block_weights(*span))
+            for span in block_slices(len(rows), height)
+        )
+
+
+def stack_labels(found: list[tuple[Any, Any]], columns: list[int]) -> tuple[Any, None]:
+    """Return labels of several passes side by side, as what a pass leaves."""
+    labels = [
+        state.labels[:, column]
+        for (state, _), column in zip(found, columns, strict=True)
+    ]
+    return RowState(np.stack(labels, axis=1)), None
 
 
 def map_blocks(
