@@ -14,7 +14,6 @@ from sklearn.base import (
     clone,
     is_clusterer,
 )
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -53,6 +52,7 @@ from sketchmeans.data.preparation import (
 )
 from sketchmeans.data.preparation.scaling import n_blocks
 from sketchmeans.data.source_rows import SourceRows
+from sketchmeans.engine.callbacks import CallbackSupportMixin, with_callbacks
 from sketchmeans.engine.progress import Progress
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import format_bytes, memory_budget
