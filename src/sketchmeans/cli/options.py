@@ -111,6 +111,12 @@ OPTIONS: dict[str, Any] = {
     "n_clusters": _clustering(
         "Number of clusters.", "--n-clusters", "-k", metavar="K", min=1
     ),
+    "fit.n_clusters": _clustering(
+        "Number of clusters, or auto: what choose suggests for 2 to 12.",
+        "--n-clusters",
+        "-k",
+        metavar="K",
+    ),
     "choose.n_clusters": typer.Option(
         "--n-clusters",
         "-k",
