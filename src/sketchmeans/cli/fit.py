@@ -101,6 +101,23 @@ def fit(
     _print_outputs(screen, result, outputs, failures)
 
 
+def _sort_outputs(outputs: dict[str, str | None], files: Sequence[str]) -> None:
+    """Add files to what is written, each as what its ending says."""
+    endings = {"--labels": (*LABELS, STREAM), "--report": REPORT, "--model": MODEL}
+    for file in files:
+        known = [name for name, ends in endings.items() if file.endswith(ends)]
+        if not known:
+            raise typer.BadParameter(
+                f"--out {file} should end in .skm (model), {', '.join(LABELS)} "
+                "(labels) or .html (report)."
+            )
+        if outputs[known[0]] is not None:
+            raise typer.BadParameter(
+                f"--out {file}: {known[0]} {outputs[known[0]]} is written already."
+            )
+        outputs[known[0]] = file
+
+
 def _parse_count(text: str) -> int | None:
     """Return the number of clusters that was typed; None for auto."""
     if text == "auto":
@@ -134,23 +151,6 @@ def _choose_count(
             )
     screen.print(found.note)
     return found.n_clusters
-
-
-def _sort_outputs(outputs: dict[str, str | None], files: Sequence[str]) -> None:
-    """Add files to what is written, each as what its ending says."""
-    endings = {"--labels": (*LABELS, STREAM), "--report": REPORT, "--model": MODEL}
-    for file in files:
-        known = [name for name, ends in endings.items() if file.endswith(ends)]
-        if not known:
-            raise typer.BadParameter(
-                f"--out {file} should end in .skm (model), {', '.join(LABELS)} "
-                "(labels) or .html (report)."
-            )
-        if outputs[known[0]] is not None:
-            raise typer.BadParameter(
-                f"--out {file}: {known[0]} {outputs[known[0]]} is written already."
-            )
-        outputs[known[0]] = file
 
 
 def _write_outputs(
