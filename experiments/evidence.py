@@ -210,7 +210,9 @@ def judge(evidence: Iterable[Evidence]) -> list[Finding]:
         if smallest[i] > level:
             break
         decided[id(parts[i])] = parts[i].verdict(level)
-    return [_finding(item, [decided[id(part)] for part in item.parts]) for item in found]
+    return [
+        _finding(item, [decided[id(part)] for part in item.parts]) for item in found
+    ]
 
 
 def _finding(item: Evidence, verdicts: list[Verdict]) -> Finding:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.data.adapters import Adapter
-from sketchmeans.data.preparation import as_table
+from sketchmeans.data.preparation import as_table, open_encoded
 from sketchmeans.data.rows import float_type
 from sketchmeans.engine.progress import Progress
 from sketchmeans.numerics.linalg import Array
@@ -71,7 +71,9 @@ def prepare_elsewhere(
     width, dtype = (prepared.shape[1],), prepared.dtype
     rows = adapter.as_table(adapter.map_table(X, prepare, width, dtype))
     if has_names:
-        rows.shell = adapter.empty_table(X)
+        # Columns of words and dates have become features of other names.
+        is_same = model.features_ == model.columns_
+        rows.shell = adapter.empty_table(X) if is_same else prepared.empty_table()
     return PreparedElsewhere(rows), weights
 
 
@@ -89,6 +91,8 @@ def map_elsewhere(model: Any, adapter: Adapter, method: str, X: Any) -> Any:
 
 def _distance_type(model: Any, adapter: Adapter, X: Any) -> np.dtype[Any]:
     table = as_table(adapter.empty_table(X))
+    if model.plan_:
+        return float_type(open_encoded(table, model.plan_).dtype)
     return float_type(table.open(model.columns_).dtype)
 
 
