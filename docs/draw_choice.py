@@ -11,11 +11,23 @@ from pathlib import Path
 PATH = Path(__file__).parent / "images" / "choice.svg"
 #: Questions in two lines, and what to take where the answer is yes.
 STEPS = (
-    ("Raw table: columns by name,", "units, missing values?", "TableClusterer", "around one of these"),
-    ("Groups that are not round:", "rings, curves, densities?", "SpectralKMeans", "nothing to tune"),
-    ("Similarity by a kernel, and", "all n² values fit in memory?", "KernelKMeans", "exact"),
-    ("Similarity by a kernel, on", "up to millions of rows?", "NystromKMeans", "landmarks"),
-)  # fmt: skip
+    (
+        ("Raw table: columns by name,", "units, missing values?"),
+        ("TableClusterer", "around one of these"),
+    ),
+    (
+        ("Groups that are not round:", "rings, curves, densities?"),
+        ("SpectralKMeans", "nothing to tune"),
+    ),
+    (
+        ("Similarity by a kernel, and", "all n² values fit in memory?"),
+        ("KernelKMeans", "exact"),
+    ),
+    (
+        ("Similarity by a kernel, on", "up to millions of rows?"),
+        ("NystromKMeans", "landmarks"),
+    ),
+)
 LAST = ("SketchedKMeans", "plain k-means, many rows, columns, clusters")
 _WIDTH, _STEP, _TOP = 348, 86, 8
 
@@ -35,13 +47,13 @@ def _box(x: int, y: int, width: int, kind: str, lines: tuple[str, ...]) -> str:
 def draw() -> str:
     """Return the picture: a ladder of questions, with the answer "yes" to the right."""
     parts = []
-    for i, (first, second, name, note) in enumerate(STEPS):
+    for i, (question, answer) in enumerate(STEPS):
         y = _TOP + i * _STEP
         parts += [
-            _box(4, y, 190, "question", (first, second)),
+            _box(4, y, 190, "question", question),
             f'<path d="M194 {y + 25} h22" marker-end="url(#head)"/>',
             f'<text x="205" y="{y + 18}" class="word">yes</text>',
-            _box(222, y, 122, "answer", (name, note)),
+            _box(222, y, 122, "answer", answer),
             f'<path d="M99 {y + 50} v30" marker-end="url(#head)"/>',
             f'<text x="114" y="{y + 70}" class="word">no</text>',
         ]

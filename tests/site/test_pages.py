@@ -162,7 +162,7 @@ def test_the_picture_of_the_choice_is_that_of_the_code():
     from docs.draw_choice import PATH, STEPS, draw
 
     assert PATH.read_text(encoding="utf-8") == draw()
-    for _, _, name, _ in STEPS:
+    for _, (name, _) in STEPS:
         assert name in listed_members("sketchmeans")
 
 
