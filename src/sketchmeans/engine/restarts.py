@@ -283,8 +283,8 @@ class Search:
         tried.  They may take `max_passes`; 0 is as many as the restarts took, or as
         take no time to speak of.  Rows become centres out of those `among`.
         """
-        best, *others = sorted(results, key=lambda result: result.cost)
-        rows, k = engine.rows, len(best.counts)
+        _, *others = sorted(results, key=lambda result: result.cost)
+        rows, k = engine.rows, len(results[0].counts)
         if not max_passes:
             quick = int(SWAP_WORK / (len(rows) * engine.space.n_columns * k))
             max_passes = max(sum(result.n_iter for result in results), quick)
@@ -292,7 +292,7 @@ class Search:
         with self.progress.stage(name, most_trials(k)) as on_trial:
             best = improve(
                 engine,
-                best,
+                results,
                 self.distances(rows),
                 rows.weights,
                 rng,
