@@ -13,6 +13,7 @@ from sketchmeans.data.rows import Rows
 from sketchmeans.engine.backend import LocalBackend
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
 from sketchmeans.engine.breathing import breathe
+from sketchmeans.engine.costly import cluster_costs, costly_rows
 from sketchmeans.engine.directions import project_rows
 from sketchmeans.engine.init import Distances, Seeding
 from sketchmeans.engine.lloyd import SavedStages, lloyd
@@ -282,8 +283,8 @@ class Search:
         tried.  They may take `max_passes`; 0 is as many as the restarts took, or as
         take no time to speak of.  Rows become centres out of those `among`.
         """
-        best, *others = sorted(results, key=lambda result: result.cost)
-        rows, k = engine.rows, len(best.counts)
+        _, *others = sorted(results, key=lambda result: result.cost)
+        rows, k = engine.rows, len(results[0].counts)
         if not max_passes:
             quick = int(SWAP_WORK / (len(rows) * engine.space.n_columns * k))
             max_passes = max(sum(result.n_iter for result in results), quick)
@@ -291,7 +292,7 @@ class Search:
         with self.progress.stage(name, most_trials(k)) as on_trial:
             best = improve(
                 engine,
-                best,
+                results,
                 self.distances(rows),
                 rows.weights,
                 rng,
@@ -375,16 +376,10 @@ def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
     A group that no subsample had a row of is such: together they are a good part of the
     cost.
     """
-    k, labels = len(result.counts), result.labels
-    if not isinstance(labels, np.ndarray):  # they stay with rows that are elsewhere
-        labels = labels[np.arange(len(engine.rows))]
-    costs = engine.row_costs(result)
-    totals = np.bincount(labels, costs, minlength=k)
-    means = np.divide(totals, result.counts, out=np.zeros(k), where=result.counts > 0.0)
-    weights = engine.rows.weights
-    single = costs if weights is None else costs / np.where(weights > 0, weights, 1.0)
-    far = np.flatnonzero(single > _NEGLECTED * means[labels])
-    is_much = costs[far].sum() > _NEGLECTED_SHARE * costs.sum()
+    totals, counts = cluster_costs(engine, result), result.counts
+    means = np.divide(totals, counts, out=np.zeros(len(counts)), where=counts > 0.0)
+    far, costs = costly_rows(engine, result, _NEGLECTED * means)
+    is_much = costs.sum() > _NEGLECTED_SHARE * totals.sum()
     return far if is_much else far[:0]
 
 
