@@ -36,7 +36,7 @@ lint: $(STAMP)  ## Check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-demo: $(STAMP)  ## Cluster three examples: a table, a picture and a report
+demo: $(STAMP)  ## Segments of customers, then clusters of any shape: tables and reports
 	$(BIN)/sketchmeans demo --out build/demo
 
 docs: $(DOCS_STAMP)  ## Build the documentation, build/site/index.html; a warning is an error

@@ -42,7 +42,7 @@ X = vectorizer.fit_transform(texts)
 model = NystromKMeans(len(subjects), kernel="cosine", random_state=0).fit(X)
 found = agreement(truth, model.labels_, len(subjects))
 print(f"{X.shape[0]:,} texts of {X.shape[1]} words, {X.nnz:,} entries")
-print(f"adjusted Rand index {found.ari:.3f}")
+print(f"adjusted Rand index {found.adjusted_rand:.3f}")
 
 # %%
 # The words of each cluster whose mean weight is furthest above that of all texts.

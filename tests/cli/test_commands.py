@@ -453,7 +453,11 @@ def test_choose_for_machines(data, run):
     assert len(found["reasons"]) == 2
     prepared = python_model().fit_preparation(FRAME).prepare(FRAME)
     path = diagnostics.cluster_count_path(prepared, [2, 3], random_state=0)
-    assert found["cluster_count_path"]["stability"] == pytest.approx(path["stability"])
+    assert found["cluster_count_path"]["cost"] == pytest.approx(path["cost"])
+    count = diagnostics.choose_n_clusters(prepared, [2, 3], random_state=0)
+    assert found["cluster_count"] == count.to_dict()
+    assert found["cluster_count_path"]["stability"] == pytest.approx(count.agreement)
+    assert found["method"] == "nystrom"
     grid = diagnostics.bandwidth_grid(prepared, random_state=0)
     assert found["bandwidth_path"]["gamma"] == pytest.approx(grid)
     assert found["gamma"] in found["bandwidth_path"]["gamma"]
@@ -462,6 +466,17 @@ def test_choose_for_machines(data, run):
     found = run("choose", data / "shop.csv", *TABLE, *given).json
     assert found["cluster_count_path"] is found["bandwidth_path"] is None
     assert (found["gamma"], found["n_clusters"]) == (0.1, 3)
+
+
+@pytest.mark.parametrize("method", ["nystrom", "spectral"])
+def test_fit_with_the_number_that_is_clear(method, data, run, tmp_path):
+    given = ("-k", "auto", "--method", method)
+    said = run("fit", data / "shop.csv", *TABLE, *given)
+    assert said.code == 0, said.err
+    assert "3 is the most clusters that different samples agree on" in said.out
+    assert "into 3 clusters" in said.out
+    (tmp_path / "few.csv").write_text("a\n1\n2\n3\n")
+    refused(run("fit", tmp_path / "few.csv", *given), 1, "needs at least 6 rows")
 
 
 def test_choose_of_few_rows_tries_what_they_allow(run, tmp_path):
@@ -602,7 +617,8 @@ def test_how_a_file_is_read_can_be_said(run, tmp_path):
         ("fti", "No such command 'fti'.*Try 'sketchmeans --help'"),
         ("fit", "Missing argument 'DATA'.*Try 'sketchmeans fit --help'"),
         ("fit DATA", "Missing option '--n-clusters'"),
-        ("fit DATA -k none", "'--n-clusters'.*integer"),
+        ("fit DATA -k none", "--n-clusters none should be a whole number .* or auto"),
+        ("fit DATA -k 0", "--n-clusters 0 should be a whole number"),
         ("fit DATA -k 3 --wrong", "--wrong"),
         ("fit DATA -k 3 --scale x", "'--scale'.*'auto', 'standard', 'robust'"),
         ("fit DATA -k 3 --quiet --verbose", "exclude each other"),

@@ -53,7 +53,8 @@ def test_intervals_cover_about_as_often_as_they_say(n: int) -> None:
 
 def test_draws_stay_together() -> None:
     # The two columns of a draw are far apart between draws, equal within one.
-    both = np.repeat(draws(3.0, spread=5.0)[:, None], 2, axis=1) + [0.0, 0.2]
+    both = np.repeat(draws(3.0, spread=5.0)[:, None], 2, axis=1)
+    both += np.array([0.0, 0.2])
     gap = over_draws("gap", both, (0.1, inf), lambda rows: np.diff(rows).mean())
     assert gap.estimate == pytest.approx(0.2)
     assert gap.verdict(1e-9) is Verdict.SUPPORTED

@@ -3,6 +3,7 @@
 import ast
 import doctest
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,8 @@ def _reachable(page):
 
 
 def test_every_page_is_in_the_contents():
-    assert sorted(set(_reachable(DOCS / "index.md"))) == PAGES
+    missing = set(PAGES) - set(_reachable(DOCS / "index.md"))
+    assert not missing, "name these in a toctree, say that of docs/guide.md"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
@@ -154,3 +156,25 @@ def test_every_public_name_has_one_page_and_a_docstring():
     for module in public_names():
         for name, value in listed_members(module).items():
             assert not callable(value) or value.__doc__, f"{module}.{name}"
+
+
+def test_the_picture_of_the_choice_is_that_of_the_code():
+    from docs.draw_choice import PATH, STEPS, draw
+
+    assert PATH.read_text(encoding="utf-8") == draw()
+    for _, _, name, _ in STEPS:
+        assert name in listed_members("sketchmeans")
+
+
+# --- apparatus ------------------------------------------------------------------------
+
+
+def test_the_recipe_has_the_dependencies_and_the_version_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    recipe = (ROOT / "recipe" / "meta.yaml").read_text("utf-8")
+    for dependency in project["dependencies"]:
+        assert f"- {dependency.replace('>=', ' >=')}\n" in recipe
+    assert f'{{% set version = "{project["version"]}" %}}' in recipe
+    assert f"version: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(
+        "utf-8"
+    )

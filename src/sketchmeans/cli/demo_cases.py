@@ -11,9 +11,15 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, make_circles
-from sklearn.metrics import confusion_matrix, normalized_mutual_info_score
+from sklearn.metrics import (
+    adjusted_rand_score,
+    confusion_matrix,
+    normalized_mutual_info_score,
+)
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans
+from sketchmeans.cluster.table import TableClusterer
+from sketchmeans.datasets import write_customers
 from sketchmeans.numerics.atomic_file import open_atomic
 from sketchmeans.numerics.linalg import Array
 
@@ -22,6 +28,8 @@ INK, WRONG, GREY = "#1f2937", "#d55e00", "#6b7280"
 
 #: Rows up to which the exact method is run.
 EXACT_ROWS = 5_000
+#: Columns by which customers are clustered.
+_NUMBERS = ("age", "orders", "revenue", "days_since_order")
 #: Most points that are drawn.
 _DRAWN_POINTS = 20_000
 
@@ -57,6 +65,32 @@ class Fit:
     model: Any
     seconds: float
     nmi: float
+
+
+@dataclass(frozen=True)
+class Customers:
+    """The table of customers in a file, its segments, and what was found in it."""
+
+    path: Path
+    segments: Array
+    model: TableClusterer
+    #: Of each cluster and column, in the units of the table.
+    medians: Array
+    adjusted_rand: float
+
+
+def cluster_customers(path: Path) -> Customers:
+    """Write the table of customers to a file, and find four segments in it."""
+    segments = write_customers(path)
+    model = TableClusterer(
+        NystromKMeans(4, random_state=0), columns=list(_NUMBERS), missing="mean"
+    )
+    labels = model.fit(str(path)).labels_
+    prepared = model.prepare(str(path))
+    values = model.inverse_transform(prepared.read(0, len(prepared)))
+    medians = np.array([np.median(values[labels == j], axis=0) for j in range(4)])
+    score = float(adjusted_rand_score(segments, labels))
+    return Customers(path, segments, model, medians, score)
 
 
 def make_rings() -> Case:

@@ -40,10 +40,13 @@ from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration
 from sketchmeans.cli.signals import finish_iteration
 
+#: Numbers of clusters that -k auto tries.
+COUNTS = range(2, 13)
+
 
 def fit(
     data: str,
-    n_clusters: int,
+    n_clusters: str,
     *,
     out: list[str] | None = None,
     model: str | None = None,
@@ -63,7 +66,8 @@ def fit(
     check_outputs(files, [data], labels=LABELS, report=REPORT)
     params = dict(vars(estimator_options))
     name = params.pop("estimator")
-    estimator = make_estimator(name, n_clusters, params)
+    k = _parse_count(n_clusters)
+    estimator = make_estimator(name, k or 2, params)
     known = signature(estimator.fit).parameters
     if checkpoint is not None and "checkpoint" not in known:
         raise typer.BadParameter(
@@ -74,6 +78,9 @@ def fit(
     with open_table(data, file_options, screen) as table:
         clusterer = make_clusterer(table_options, estimator, table)
         start = time.perf_counter()
+        if k is None:
+            k = _choose_count(screen, clusterer, table, estimator_options)
+            clusterer.set_params(estimator__n_clusters=k)
         with (
             Display(screen) as display,
             finish_iteration(checkpoint, screen) as saved,
@@ -109,6 +116,41 @@ def _sort_outputs(outputs: dict[str, str | None], files: Sequence[str]) -> None:
                 f"--out {file}: {known[0]} {outputs[known[0]]} is written already."
             )
         outputs[known[0]] = file
+
+
+def _parse_count(text: str) -> int | None:
+    """Return the number of clusters that was typed; None for auto."""
+    if text == "auto":
+        return None
+    if not (text.isdecimal() and int(text) > 0):
+        raise typer.BadParameter(
+            f"--n-clusters {text} should be a whole number of at least 1, or auto."
+        )
+    return int(text)
+
+
+def _choose_count(
+    screen: Screen, model: Any, table: Any, options: EstimatorOptions
+) -> int:
+    """Return the number of clusters that is clear in a table, and say so."""
+    from sketchmeans.diagnostics import choose_n_clusters
+
+    with Display(screen) as display:
+        rows = display.attach(model).fit_preparation(table).prepare(table)
+        if len(rows) < 3 * COUNTS[0]:
+            raise ValueError(
+                f"-k auto needs at least {3 * COUNTS[0]} rows, but {rows.path} has "
+                f"{len(rows)}."
+            )
+        with display.stage(f"Trying {COUNTS[0]} to {COUNTS[-1]} clusters"):
+            found = choose_n_clusters(
+                rows,
+                [k for k in COUNTS if k <= len(rows) // 3],
+                n_jobs=options.n_jobs,
+                random_state=options.random_state,
+            )
+    screen.print(found.note)
+    return found.n_clusters
 
 
 def _write_outputs(

@@ -50,6 +50,12 @@ class FileOptions:
     """How a file is read, as typed; None to detect it."""
 
     header: Literal["yes", "no"] | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    skip_rows: int | None = None
+    na: list[str] | None = None
+    sheet: str | None = None
     zero_based: Literal["yes", "no"] | None = None
 
 
@@ -93,8 +99,9 @@ _LABELS_HELP = (
 OPTIONS: dict[str, Any] = {
     "data": _argument(
         "DATA",
-        "A file, a folder or a pattern: .parquet, .csv, .tsv, .arrow, .feather, .npy, "
-        ".npz, .svmlight; - reads CSV from standard input.",
+        "A file, a folder or a pattern: .csv, .tsv, .txt, .xlsx, .ods, .parquet, "
+        ".arrow, .feather, .npy, .npz, .svmlight, also packed (.gz, .bz2, .xz, .zst); "
+        "- reads CSV from standard input.",
     ),
     "model": _argument("MODEL", "A file written by fit --model."),
     "info.file": _argument(
@@ -103,6 +110,12 @@ OPTIONS: dict[str, Any] = {
     # --- clustering
     "n_clusters": _clustering(
         "Number of clusters.", "--n-clusters", "-k", metavar="K", min=1
+    ),
+    "fit.n_clusters": _clustering(
+        "Number of clusters, or auto: what choose suggests for 2 to 12.",
+        "--n-clusters",
+        "-k",
+        metavar="K",
     ),
     "choose.n_clusters": typer.Option(
         "--n-clusters",
@@ -222,6 +235,35 @@ OPTIONS: dict[str, Any] = {
     ),
     "header": _table(
         "Whether the first line of a text file holds column names.", default="detected"
+    ),
+    "sep": _table(
+        "What separates the values of a text file: , ; tab or another character.",
+        metavar="SIGN",
+        default="detected",
+    ),
+    "decimal": _table(
+        "Decimal mark of a text file: . or ,", metavar="SIGN", default="detected"
+    ),
+    "encoding": _table(
+        "Encoding of a text file, such as utf-8, utf-16 or cp1252.",
+        metavar="NAME",
+        default="detected",
+    ),
+    "skip_rows": _table(
+        "Lines of a text file above the column names.",
+        metavar="N",
+        min=0,
+        default="detected",
+    ),
+    "na": _table(
+        "Text that stands for a missing value, beside NA, N/A, null, NaN, ? and -; "
+        "may be repeated.",
+        metavar="TEXT",
+    ),
+    "sheet": _table(
+        "Sheet of a spreadsheet, by name or number from 0.",
+        metavar="NAME",
+        default="first with values",
     ),
     "zero_based": _table(
         "Whether svmlight files count features from 0.",

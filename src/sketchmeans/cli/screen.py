@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 #: The parameters that are options of the same name, and those of another name.
 _SAME = """
-checkpoint columns coef0 degree exclude gamma header image_shape init kernel
-label_column landmarks max_iter max_memory missing n_clusters n_init n_landmarks
-n_neighbors rank reducer scale tol zero_based
+checkpoint columns coef0 decimal degree encoding exclude gamma header image_shape init
+kernel label_column landmarks max_iter max_memory missing n_clusters n_init n_landmarks
+n_neighbors na rank reducer scale sep sheet skip_rows tol zero_based
 """
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
 _OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs", "as_kinds": "--as"}

@@ -13,7 +13,6 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.engine.blocks import BlockEngine, new_engine
+from sketchmeans.engine.callbacks import CallbackSupportMixin
 from sketchmeans.engine.init import Seeding, auto_restarts
 from sketchmeans.engine.space import Space
 from sketchmeans.engine.starts import Start

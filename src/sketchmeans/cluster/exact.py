@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Block, Rows
+from sketchmeans.engine.callbacks import with_callbacks
 from sketchmeans.engine.gram import (
     GramEngine,
     gram_matrix,

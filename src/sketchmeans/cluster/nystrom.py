@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 
@@ -26,6 +25,7 @@ from sketchmeans.cluster.search import search_clusters
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import check_labels_path, write_labels
 from sketchmeans.data.rows import IN_MEMORY_BYTES, Block, Rows
+from sketchmeans.engine.callbacks import with_callbacks
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.space import (
     LandmarkSpace,

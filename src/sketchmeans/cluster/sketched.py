@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.callback import with_callbacks
 
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
@@ -18,6 +17,7 @@ from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
 from sketchmeans.engine.blocks import BlockEngine, new_engine
+from sketchmeans.engine.callbacks import with_callbacks
 from sketchmeans.engine.directions import DIRECTION_ROWS, DIRECTIONS
 from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.progress import Progress

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.cluster.cuts import CutSearch, weigh_graph
@@ -25,6 +24,7 @@ from sketchmeans.cluster.scales import (
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows, float_type
 from sketchmeans.engine.blocks import local_engine, new_engine
+from sketchmeans.engine.callbacks import with_callbacks
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.types import Centers
 from sketchmeans.graphs.nearest import NearestPoints

@@ -14,7 +14,6 @@ from sklearn.base import (
     clone,
     is_clusterer,
 )
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -49,6 +48,7 @@ from sketchmeans.data.preparation import (
     warn_of_unseen,
 )
 from sketchmeans.data.source_rows import SourceRows
+from sketchmeans.engine.callbacks import CallbackSupportMixin, with_callbacks
 from sketchmeans.engine.progress import Progress
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import format_bytes, memory_budget
@@ -142,8 +142,9 @@ class TableClusterer(
         and its values, in the units of the table; objects if some are words or dates.
     cost_, inertia_, cluster_sizes_, n_iter_, converged_
         As in `estimator_`, like the exemplars only if that has them.
-    zero_based_ : bool
-        Whether features were counted from 0, of a fit on svmlight files.
+    dialect_, zero_based_ : dict or None, bool
+        How a text table was written, see `Dialect.from_dict`, and whether svmlight
+        files counted features from 0: other files are read in the same way.
 
     Examples
     --------
@@ -215,8 +216,7 @@ class TableClusterer(
             As in `NystromKMeans.fit`; for an estimator that has it.
         """
         self._check_params(sample_weight, checkpoint)
-        estimator = clone(self.estimator)
-        progress = Progress(self)
+        estimator, progress = clone(self.estimator), Progress(self)
         prepared, weights = self._fit_preparation(X, sample_weight, progress)
         extra = {} if checkpoint is None else {"checkpoint": checkpoint}
         if weights is not None:
@@ -376,7 +376,7 @@ class TableClusterer(
         check_is_fitted(self, "columns_")
         if self.label_column is None:
             raise ValueError("label_column=None should name the column of classes.")
-        table = as_table(X)
+        table = as_table(X, like=getattr(self, "dialect_", None))
         return self._prepare(table).select(table.values(self.label_column))
 
     def _preparation(self) -> Preparation:

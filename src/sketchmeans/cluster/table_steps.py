@@ -65,6 +65,7 @@ def fit_preparation(
         model.feature_names_in_ = np.array(chosen, dtype=object)
     if source.zero_based is not None:
         model.zero_based_ = source.zero_based
+    model.dialect_ = table.dialect and table.dialect.to_dict()
     model.center_, model.scale_ = preparation.center, preparation.scale
     model.fill_, model.n_filled_ = preparation.fill, preparation.n_filled
     model.n_scale_rows_ = preparation.n_scale_rows
@@ -118,7 +119,7 @@ def _find_rules(model: Any, table: Table) -> tuple[str, str]:
 def open_prepared(model: Any, X: Any) -> PreparedSource:
     """Return the rows of a table, prepared as in the fit; there may be none."""
     preparation = model._preparation()
-    table = as_table(X)
+    table = as_table(X, like=getattr(model, "dialect_", None))
     if hasattr(model, "zero_based_"):  # fitted to features that are numbered
         n_features = 1 + max(int(column) for column in model.columns_)
         table = table.like_fit(model.zero_based_, n_features)

@@ -28,37 +28,48 @@ from sketchmeans.engine.space import Space, SpanSpace
 from sketchmeans.engine.store import is_worth_keeping
 from sketchmeans.numerics.linalg import Array
 
-#: What a pass has left with each partition.
+#: What a pass has left at each place: for each of its partitions.
 States = list[Delayed]
 
 
 class PartLabels:
     """The labels of all rows for some restarts, which stay with the partitions."""
 
-    def __init__(
-        self, states: States, partitions: list[Partition], columns: list[int]
-    ) -> None:
+    def __init__(self, states: States, rows: DaskRows, columns: list[int]) -> None:
         self.states = states
         self.columns = columns
-        self._partitions = partitions
+        self._rows = rows
 
     def __getitem__(self, key: Any) -> Any:
         """Return some of the restarts, or the labels of a few rows of the only one."""
         if isinstance(key, tuple):
             chosen = np.atleast_1d(np.asarray(self.columns)[key[1]]).tolist()
-            return PartLabels(self.states, self._partitions, chosen)
+            return PartLabels(self.states, self._rows, chosen)
         numbers = np.asarray(key)
         labels = np.empty(len(numbers), dtype=np.int32)
         places, calls = [], []
-        for state, part in zip(self.states, self._partitions, strict=True):
+        for part, (state, place) in zip(self._partitions, self._homes(), strict=True):
             own = (numbers >= part.start) & (numbers < part.start + part.length)
             if own.any():
                 places.append(own)
-                inside = literal(numbers[own] - part.start)
-                calls.append(task(tasks.labels_of, state, self.columns[0], inside))
+                given = (self.columns[0], literal(numbers[own] - part.start))
+                calls.append(task(tasks.labels_of, state, place, *given))
         for own, found in zip(places, compute(calls), strict=True):
             labels[own] = found
         return labels
+
+    @property
+    def _partitions(self) -> list[Partition]:
+        return self._rows.X.partitions
+
+    def _homes(self) -> list[tuple[Delayed, int]]:
+        """Return what was left at the place of each partition, and its number there."""
+        found = {
+            number: (state, i)
+            for state, place in zip(self.states, self._rows.places, strict=True)
+            for i, number in enumerate(place)
+        }
+        return [found[number] for number in range(len(found))]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -77,11 +88,12 @@ class PartLabels:
             task(tasks.stack_labels, list(states), columns)
             for states in zip(*(labels.states for labels in every), strict=True)
         ]
-        return PartLabels(persist(states), self._partitions, list(range(len(columns))))
+        return PartLabels(persist(states), self._rows, list(range(len(columns))))
 
     def to_dask(self) -> Any:
         """Return the labels of the only restart as a Dask array."""
-        found = [task(tasks.labels_of, state, self.columns[0]) for state in self.states]
+        column = self.columns[0]
+        found = [task(tasks.labels_of, *home, column) for home in self._homes()]
         lengths = [part.length for part in self._partitions]
         return join_parts(found, lengths, (), np.dtype(np.int32))
 
@@ -113,10 +125,10 @@ class DaskBackend:
         return literal(SpanInfo(space.kernel, space.landmarks, space.dtype))
 
     @cached_property
-    def _sources(self) -> list[Delayed]:
+    def _sources(self) -> list[Any]:
         """What passes read: the rows, or their kernel blocks where these are kept."""
         rows, space = self.rows, self.space
-        parts = [part.rows for part in rows.X.partitions]
+        parts = rows.by_place([part.rows for part in rows.X.partitions])
         if isinstance(space, SpanSpace):
             (self._span,) = persist([self._span])
         size = len(rows) * space.n_columns * space.dtype.itemsize
@@ -125,54 +137,47 @@ class DaskBackend:
             free -= rows.kept_bytes
         if not is_worth_keeping(rows, space) or size > free:
             return parts
-        space_info = self._space_info
-        return persist(
-            [
-                task(tasks.keep_blocks, part, space_info, info)
-                for part, info in zip(parts, rows.infos(space.height), strict=True)
-            ]
-        )
+        return persist(rows.apply(tasks.keep_blocks, space.height, self._space_info))
 
     def run(self, reduction: Reduction, *values: States | PartLabels) -> Any:
         if not self.rows.X.partitions:
             raise ValueError("X has 0 samples; at least one is needed for a pass.")
-        sources: list[Any] = {
-            "blocks": self._sources,
-            "rows": [part.rows for part in self.rows.X.partitions],
-            "nothing": [None] * len(self._sources),
-        }[reduction.reads]
+        rows, sources = self.rows, self._sources
+        parts: list[Any] | None = None  # the rows themselves
+        if reduction.reads == "blocks":
+            parts = sources
+        elif reduction.reads == "nothing":
+            parts = rows.by_place([None] * len(rows.X.partitions))
         columns = tuple(getattr(value, "columns", None) for value in values)
         states = [
             value.states if isinstance(value, PartLabels) else value for value in values
         ]
         call = literal(Call(_without_means(reduction), columns))
-        space_info = self._space_info
-        found = [
-            task(tasks.run_chunk, part, weights, space_info, info, call, [*own])
-            for part, weights, info, *own in zip(
-                sources,
-                self.rows.weight_parts,
-                self.rows.infos(self.space.height),
-                *states,
-                strict=True,
-            )
-        ]
+        found = rows.apply(
+            tasks.run_chunk,
+            self.space.height,
+            self._space_info,
+            call,
+            own=[rows.by_place(rows.weight_parts), *states],
+            parts=parts,
+        )
         summary, kept = tree_reduce(
-            [task(tasks.summary_of, part) for part in found],
+            [task(tasks.summary_of, place, call) for place in found],
             lambda parts: task(tasks.combine, call, parts),
             found,
         )
         return kept, reduction.finalize(summary)
 
     def labels(self, states: States, n_restarts: int) -> PartLabels:
-        return PartLabels(states, self.rows.X.partitions, list(range(n_restarts)))
+        return PartLabels(states, self.rows, list(range(n_restarts)))
 
     def place(self, labels: Array | PartLabels) -> PartLabels:
         if isinstance(labels, PartLabels):
             return labels
         parts = self.rows.X.partitions
         given = [labels[part.start : part.start + part.length] for part in parts]
-        states = persist([literal((RowState(own), None)) for own in given])
+        places = self.rows.by_place([(RowState(own), None) for own in given])
+        states = persist([literal(place) for place in places])
         return self.labels(states, labels.shape[1])
 
     def map_rows(self, reduction: Reduction, width: tuple[int, ...], dtype: Any) -> Any:

@@ -15,7 +15,13 @@ from dask.delayed import Delayed
 from scipy import sparse
 
 from sketchmeans.data.rows import Block
-from sketchmeans.distributed.scheduler import compute, literal, persist, task
+from sketchmeans.distributed.scheduler import (
+    compute,
+    free_memory,
+    literal,
+    persist,
+    task,
+)
 
 #: Of a value and its column number in a CSR matrix, about.
 _BYTES_PER_NONZERO = 12
@@ -48,6 +54,9 @@ class DaskTable:
     Dask does not know them, and `shell` is a table without rows that has the width and
     names of this one.
     """
+
+    #: Whether the rows are kept where they were computed.
+    is_persisted = False
 
     def __init__(
         self,
@@ -90,9 +99,24 @@ class DaskTable:
         """The rows of each part; counted, in one pass, where Dask does not know."""
         if self.known_lengths is not None:
             return self.known_lengths
+        self._persist_uncounted()
         return [
             int(n) for n in compute([task(count_rows, part) for part in self.parts])
         ]
+
+    def _persist_uncounted(self) -> None:
+        """Keep the parts on a cluster before they are counted, if they seem to fit.
+
+        To read files once more costs as much as a pass.  The first part tells how large
+        they are.
+        """
+        free, is_elsewhere = free_memory(0)
+        if not (is_elsewhere and self.parts):
+            return
+        (size,) = compute([task(_count_bytes, self.parts[0])])
+        if 2 * size * len(self.parts) <= free:
+            self.parts = persist(self.parts)
+            self.is_persisted = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -143,6 +167,7 @@ class DaskTable:
         """Keep the rows where they are computed, or where they are already."""
         found = self.partitions
         kept = persist([part.rows for part in found])
+        self.is_persisted = True
         self.partitions = [
             replace(part, rows=rows) for part, rows in zip(found, kept, strict=True)
         ]
@@ -265,6 +290,14 @@ def _with_own_keys(graph: Mapping[Any, Any]) -> dict[Any, Any]:
 def count_rows(part: Any) -> int:
     """Return the number of rows of a partition."""
     return int(part.shape[0])
+
+
+def _count_bytes(part: Any) -> float:
+    """Return the bytes of a partition."""
+    names = tuple(part.columns) if hasattr(part, "columns") else None
+    n_rows, width = part.shape
+    declared = Declared(0, n_rows, width, names)
+    return n_rows * _describe(part, declared)[1] if n_rows else 0.0
 
 
 def _describe(part: Any, declared: Declared) -> tuple[bool, float]:

@@ -77,6 +77,27 @@ class KeptBlocks:
     length: int
 
 
+def apply(
+    function: Callable[..., Any],
+    fold: Callable[[list[Any]], Any] | None,
+    parts: list[Any],
+    numbers: list[int],
+    infos: list[PartitionInfo],
+    values: list[list[Any]],
+    *shared: Any,
+) -> Any:
+    """Return what a function returns for each partition of a place, or all folded.
+
+    It is called with a partition, where it is among all, its own of each of the
+    `values`, and what is shared.
+    """
+    found = [
+        function(part, infos[number], *own, *shared)
+        for part, number, *own in zip(parts, numbers, *values, strict=True)
+    ]
+    return found if fold is None else fold(found)
+
+
 def rows_of(part: Any, weights: Array | None, info: PartitionInfo) -> Rows:
     """Return the rows of a partition, numbered as among all rows in errors."""
     return Rows(
@@ -101,7 +122,7 @@ def blocks_of(
     return KernelBlocks.of_kept(rows, space, part.blocks, part.norms, info.block)
 
 
-def keep_blocks(part: Any, space_info: SpaceInfo, info: PartitionInfo) -> KeptBlocks:
+def keep_blocks(part: Any, info: PartitionInfo, space_info: SpaceInfo) -> KeptBlocks:
     """Return the kernel blocks of a partition, to be kept."""
     with Workers(1):
         blocks = blocks_of(part, None, space_info, info)
@@ -111,14 +132,13 @@ def keep_blocks(part: Any, space_info: SpaceInfo, info: PartitionInfo) -> KeptBl
 
 
 def run_chunk(
-    part: Any,
-    weights: Array | None,
-    space_info: SpaceInfo,
-    info: PartitionInfo,
-    call: Call,
-    states: list[Any],
+    part: Any, info: PartitionInfo, weights: Array | None, *given: Any
 ) -> tuple[Any, Any]:
-    """Return what a pass leaves with the rows of a partition, and its summary."""
+    """Return what a pass leaves with the rows of a partition, and its summary.
+
+    `given` are what earlier passes left, the space and the pass.
+    """
+    *states, space_info, call = given
     values = [
         state if columns is None else state.labels[:, columns]
         for (state, _), columns in zip(states, call.columns, strict=True)
@@ -127,20 +147,22 @@ def run_chunk(
         blocks: Any = None  # for passes that read no rows
         if part is not None:
             blocks = blocks_of(part, weights, space_info, info)
-        return call.reduction.chunk(blocks, *values)
+        found: tuple[Any, Any] = call.reduction.chunk(blocks, *values)
+        return found
 
 
 def map_chunk(
     part: Any, space_info: SpaceInfo, info: PartitionInfo, call: Call
 ) -> Array:
     """Return a value for every row of a partition."""
-    found: Array = run_chunk(part, None, space_info, info, call, [])[0]
+    found: Array = run_chunk(part, info, None, space_info, call)[0]
     return found
 
 
-def summary_of(found: tuple[Any, Any]) -> Any:
-    """Return what goes up the tree."""
-    return found[1]
+def summary_of(found: list[tuple[Any, Any]], call: Call) -> Any:
+    """Return what goes up the tree from a place."""
+    summaries = [summary for _, summary in found]
+    return summaries[0] if len(summaries) == 1 else combine(call, summaries)
 
 
 def combine(call: Call, summaries: list[Any]) -> Any:
@@ -148,22 +170,26 @@ def combine(call: Call, summaries: list[Any]) -> Any:
     return call.reduction.combine(summaries)
 
 
-def labels_of(found: tuple[Any, Any], column: int, rows: Array | None = None) -> Array:
-    """Return the labels of a partition, or of some of its rows."""
-    labels = found[0].labels[:, column]
+def labels_of(
+    found: list[tuple[Any, Any]], place: int, column: int, rows: Array | None = None
+) -> Array:
+    """Return the labels of one of the partitions, or of some of its rows."""
+    labels = found[place][0].labels[:, column]
     return np.ascontiguousarray(labels if rows is None else labels[rows])
 
 
 def moment_sums(
-    part: Any, weights: Array | None, info: PartitionInfo, shift: Array
+    part: Any, info: PartitionInfo, weights: Array | None, shift: Array
 ) -> TreeSum:
     """Return the sums that give the moments of all rows."""
     with Workers(1):
         return rows_of(part, weights, info).moment_sums(shift, info.block)
 
 
-def take_rows(part: Any, info: PartitionInfo, rows: Array) -> Block:
+def take_rows(part: Any, info: PartitionInfo, rows: Array) -> Block | None:
     """Return a few rows of a partition."""
+    if not len(rows):
+        return None
     return as_block(as_declared(part, info.declared), info.dtype)[rows]
 
 
@@ -179,8 +205,8 @@ def map_part(
 
 def sum_terms(
     part: Any,
-    weights: Array | None,
     info: PartitionInfo,
+    weights: Array | None,
     function: Terms,
     height: int,
 ) -> tuple[Array, ...]:
@@ -193,13 +219,38 @@ def sum_terms(
         )
 
 
-def stack_labels(found: list[tuple[Any, Any]], columns: list[int]) -> tuple[Any, None]:
+def stack_labels(
+    found: list[list[tuple[Any, Any]]], columns: list[int]
+) -> list[tuple[Any, None]]:
     """Return labels of several passes side by side, as what a pass leaves."""
-    labels = [
-        state.labels[:, column]
-        for (state, _), column in zip(found, columns, strict=True)
+    return [
+        (
+            RowState(
+                np.stack(
+                    [
+                        state.labels[:, column]
+                        for (state, _), column in zip(passes, columns, strict=True)
+                    ],
+                    axis=1,
+                )
+            ),
+            None,
+        )
+        for passes in zip(*found, strict=True)
     ]
-    return RowState(np.stack(labels, axis=1)), None
+
+
+def map_some(
+    part: Any,
+    info: PartitionInfo,
+    numbers: Array,
+    function: Callable[[Block], Any],
+    height: int,
+) -> list[Any]:
+    """Return what a function returns for some rows of each block."""
+    if not len(numbers):
+        return []
+    return map_blocks(part, info, function, height, numbers)
 
 
 def map_blocks(

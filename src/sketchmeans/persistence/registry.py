@@ -32,6 +32,7 @@ from sketchmeans.data.preparation import (
 )
 from sketchmeans.data.preparation.encoders import PERIODS
 from sketchmeans.data.preparation.values import DATE_FORMATS
+from sketchmeans.data.sources import Dialect
 from sketchmeans.engine.init import (
     KMeansParallel,
     KMeansPlusPlus,
@@ -325,6 +326,7 @@ def _check_spectral(model: Any) -> None:
 
 def _check_table(model: Any) -> None:
     """Check a `TableClusterer`."""
+    Dialect.from_dict(getattr(model, "dialect_", None) or {})
     inner = model.estimator_
     if inner.n_features_in_ != len(model.center_):
         raise ValueError(
@@ -468,6 +470,7 @@ _SPECS = [
         TableClusterer,
         {
             **_FEATURES,
+            "dialect_": Maybe(nullable(PLAIN_DICT)),  # of a fit on a text table
             "columns_": Columns("d"),
             "plan_": Many(_PLAN),
             "column_weights_": Maybe(Tensor(("d",))),

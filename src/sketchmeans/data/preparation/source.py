@@ -13,6 +13,7 @@ from sketchmeans.data.preparation.tables import Column, Table
 from sketchmeans.data.rows import float_type
 from sketchmeans.data.sources.base import Block, Source
 from sketchmeans.data.sources.derived import WrappedSource
+from sketchmeans.data.sources.dialect import Dialect
 from sketchmeans.numerics.linalg import Array
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class WatchedTable(Table):
         on_open: Callable[[int], None],
         on_read: Callable[[int], None],
     ) -> None:
-        self.path, self.types = table.path, table.types
+        self.path, self.types, self.dialect = table.path, table.types, table.dialect
         self._table, self._on_open, self._on_read = table, on_open, on_read
 
     def open(self, columns: Sequence[Column] | None) -> Source:
@@ -145,6 +146,10 @@ class WatchedTable(Table):
 
     def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
         alike = self._table.like_fit(zero_based, n_features)
+        return WatchedTable(alike, self._on_open, self._on_read)
+
+    def read_like(self, dialect: Dialect) -> Table:
+        alike = self._table.read_like(dialect)
         return WatchedTable(alike, self._on_open, self._on_read)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,15 @@ from scipy import sparse
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import check_table
 from sketchmeans.data.sources import (
+    Dialect,
     Source,
     column_types,
     file_states,
+    find_dialect,
     open_records,
     open_rows,
 )
-from sketchmeans.data.sources.base import toarray
+from sketchmeans.data.sources.base import ReadOptions, toarray
 from sketchmeans.data.sources.derived import (
     ArraySource,
     ColumnsSource,
@@ -32,6 +34,7 @@ from sketchmeans.data.sources.derived import (
     shorten_list,
     show_names,
 )
+from sketchmeans.data.sources.formats import is_stream
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import warn_user
 
@@ -49,6 +52,8 @@ class Table(ABC):
     #: The names of the columns, with the types of those that do not hold numbers; None
     #: where columns have no names.
     types: dict[str, str | None] | None = None
+    #: How a text table is written; None for other tables.
+    dialect: Dialect | None = None
 
     @abstractmethod
     def open(self, columns: Sequence[Column] | None) -> Source:
@@ -77,6 +82,13 @@ class Table(ABC):
         """
         return self
 
+    def read_like(self, dialect: Dialect) -> Table:
+        """Return the table read as another was written, where the user left it open.
+
+        Only text leaves something open.
+        """
+        return self
+
     @property
     def columns(self) -> list[Column]:
         """The names of the columns, or their numbers."""
@@ -86,18 +98,30 @@ class Table(ABC):
 
 
 def as_table(
-    X: Any, *, header: bool | None = None, zero_based: bool | None = None
+    X: Any,
+    *,
+    header: bool | None = None,
+    zero_based: bool | None = None,
+    dialect: Dialect | None = None,
+    sheet: str | int | None = None,
+    like: Mapping[str, Any] | None = None,
 ) -> Table:
     """Return what a user gave, as a table.
 
-    `header` and `zero_based` say how a file is read, as in `open_rows`.
+    The options say how a file is read, as in `open_rows`; what they leave open of a
+    text is as in `like`, a dialect's dictionary.
     """
+    if like is not None:
+        table = as_table(X, header=header, dialect=dialect, sheet=sheet)
+        return table.read_like(Dialect.from_dict(like))
     if isinstance(X, Table):
         return X
     if isinstance(X, str | os.PathLike):
-        return _FileTable(os.fspath(X), header, zero_based)
+        return _FileTable(os.fspath(X), header, zero_based, dialect, sheet)
     if isinstance(X, Source):
         return _SourceTable(X)
+    if is_stream(X) and find_adapter(X) is None:
+        return _StreamTable(X)
     try:
         frame = nw.from_native(X, pass_through=True)
     except DuplicateError:
@@ -115,12 +139,35 @@ def as_table(
 class _FileTable(Table):
     """A file, a folder or a pattern; all that is read of it is of the same files."""
 
-    def __init__(self, path: str, header: bool | None, zero_based: bool | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        header: bool | None,
+        zero_based: bool | None,
+        dialect: Dialect | None,
+        sheet: str | int | None,
+    ) -> None:
         self.path = path
-        self._reading: dict[str, Any] = {"header": header, "zero_based": zero_based}
-        self._states = file_states(path)
-        self.types = column_types(path, header)
+        self._given = dialect or Dialect()
+        self._reading: dict[str, Any] = {"header": header, "sheet": sheet}
+        self._zero_based = zero_based
+        self._states = file_states(path)  # copies, too, which last as long
+        self._find_columns(self._given)
+
+    def _find_columns(self, dialect: Dialect) -> None:
+        """Find how the file is written, once for all that is read of it."""
+        self.dialect = find_dialect(self.path, dialect=dialect, **self._reading)
+        self._reading["dialect"] = dialect if self.dialect is None else self.dialect
+        self.types = column_types(self.path, **self._reading)
         self._source: Source | None = None
+
+    def read_like(self, dialect: Dialect) -> Table:
+        if self.dialect is None:
+            return self
+        other = copy(self)
+        other._reading = {key: self._reading[key] for key in ("header", "sheet")}
+        other._find_columns(self._given.fill(dialect))
+        return other
 
     def open(self, columns: Sequence[Column] | None) -> Source:
         if self.types is not None:
@@ -130,18 +177,21 @@ class _FileTable(Table):
         return _select(self._source, columns)
 
     def _open(self, **options: Any) -> Source:
-        source = open_rows(self.path, missing="nan", **self._reading, **options)
+        options |= {"zero_based": self._zero_based, **self._reading}
+        source = open_rows(self.path, missing="nan", **options)
+        self._check()
+        return source
+
+    def _check(self) -> None:
         for state in self._states:
             state.check()
-        return source
 
     def records(self, columns: Sequence[Column] | None = None) -> Records:
         if self.types is None:
             return super().records(columns)
         names = None if columns is None else [str(column) for column in columns]
-        records = open_records(self.path, names, header=self._reading["header"])
-        for state in self._states:
-            state.check()
+        records = open_records(self.path, names, **self._reading)
+        self._check()
         return records
 
     def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
@@ -158,6 +208,39 @@ class _FileTable(Table):
         if not others:
             raise ValueError(f"{self.path} has no column of numbers.")
         return self._open(columns=others[:1], label_column=str(column)).labels()
+
+
+class _StreamTable(Table):
+    """Arrow batches of any library, in a temporary file."""
+
+    def __init__(self, X: Any) -> None:
+        from sketchmeans.data.sources.arrow import NUMBERS, arrow_schema
+        from sketchmeans.data.sources.streams import copy_to_file
+
+        self._state = copy_to_file(X)
+        self.path = self._state.path
+        self.types = {
+            field.name: None if field.type in NUMBERS else str(field.type)
+            for field in arrow_schema(self._state, ReadOptions())
+        }
+
+    def open(self, columns: Sequence[Column] | None) -> Source:
+        from sketchmeans.data.sources.arrow import open_arrow
+
+        names = None if columns is None else [str(column) for column in columns]
+        return open_arrow(self._state, ReadOptions(names, missing="nan"))
+
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        from sketchmeans.data.sources import records
+
+        names = None if columns is None else [str(column) for column in columns]
+        return records.open_records(
+            self.path, [self._state], names, ReadOptions(), [{}]
+        )
+
+    def values(self, column: Column) -> Array:
+        records = self.records([column])
+        return np.array(records.read(0, len(records)).column(0).to_pylist())
 
 
 class _SourceTable(Table):

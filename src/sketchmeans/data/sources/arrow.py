@@ -170,16 +170,15 @@ def index_columns(schema: Any) -> list[str]:
 # --- Arrow files ----------------------------------------------------------------------
 
 
-def open_arrow(path: str, options: ReadOptions) -> Source:
+def open_arrow(state: FileState, options: ReadOptions) -> Source:
     """Return the rows of an Arrow file."""
-    state = FileState.of(path)
     schema = open_file(state).schema
-    return ArrowSource(state, schema, choose_columns(path, schema, options))
+    return ArrowSource(state, schema, choose_columns(state.path, schema, options))
 
 
-def arrow_schema(path: str, options: ReadOptions) -> Any:
+def arrow_schema(state: FileState, options: ReadOptions) -> Any:
     """Return the names and types of all columns."""
-    return open_file(FileState.of(path)).schema
+    return open_file(state).schema
 
 
 class ArrowSource(TableSource):
@@ -260,7 +259,7 @@ def _scan(
     It is not where values are compressed or missing, or are bits.  The file is mapped
     for this alone, and only what describes the batches is looked at.
     """
-    with pa.memory_map(state.path) as mapped:
+    with pa.memory_map(state.place) as mapped:
         base = mapped.read_buffer(state.size).address
         # One column tells whether values are compressed: what lies in the mapped file
         # cannot be written to.
@@ -302,7 +301,7 @@ def open_file(
     """Return a reader of these columns, or of all."""
     options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
     try:
-        return ipc.open_file(file or pa.OSFile(state.path), options=options)
+        return ipc.open_file(file or pa.OSFile(state.place), options=options)
     except (pa.ArrowException, OSError, ValueError) as error:
         what = "cannot be read as an Arrow or Feather (version 2) file"
         raise state.error(what, error) from None

@@ -35,17 +35,16 @@ _MOST_BATCHES = 10**6
 _NEXT_INTEGER = 0x15
 
 
-def open_parquet(path: str, options: ReadOptions) -> Source:
+def open_parquet(state: FileState, options: ReadOptions) -> Source:
     """Return the rows of a Parquet file."""
-    state = FileState.of(path)
     file = open_file(state)
-    columns = choose_columns(path, file.schema_arrow, options)
+    columns = choose_columns(state.path, file.schema_arrow, options)
     return ParquetSource(state, file.metadata, columns)
 
 
-def parquet_schema(path: str, options: ReadOptions) -> Any:
+def parquet_schema(state: FileState, options: ReadOptions) -> Any:
     """Return the names and types of all columns."""
-    return open_file(FileState.of(path)).schema_arrow
+    return open_file(state).schema_arrow
 
 
 class ParquetSource(TableSource):
@@ -68,7 +67,7 @@ class ParquetSource(TableSource):
             return (to_numbers(b, state.path, columns, row) for b, row in found)
 
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        with open(state.path, "rb") as file:
+        with open(state.place, "rb") as file:
             needs = [_decoding_bytes(state, file, group, columns) for group in groups]
         size = height * columns.row_bytes
         batches = StreamedBatches(edges, size, begin, state.path, starts)
@@ -131,7 +130,7 @@ def open_file(state: FileState, metadata: Any = None) -> Any:
     """Return pyarrow's reader of a file."""
     try:
         return pq.ParquetFile(
-            state.path,
+            state.place,
             metadata=metadata,
             pre_buffer=False,
             buffer_size=_BUFFER_BYTES,

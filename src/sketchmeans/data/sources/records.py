@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -24,7 +24,9 @@ from sketchmeans.data.sources.derived import (
     check_known,
     show_names,
 )
-from sketchmeans.data.sources.files import FileState
+from sketchmeans.data.sources.files import FileState, suffix_of
+from sketchmeans.data.sources.formats import has_option
+from sketchmeans.data.sources.partitions import Value
 
 #: Bytes of a batch of a Parquet file, and most that a value of any type is taken for.
 _BATCH_BYTES, _VALUE_BYTES = 4 * 2**20, 32
@@ -115,27 +117,72 @@ class Records:
 
 
 def open_records(
-    path: str, files: Sequence[str], columns: Sequence[str] | None, options: ReadOptions
+    path: str,
+    states: Sequence[FileState],
+    columns: Sequence[str] | None,
+    options: ReadOptions,
+    partitions: Sequence[Mapping[str, Value]],
 ) -> Records:
     """Return these columns of files, or all, with their types.
 
     Columns of a text table are int64 or float64 if all their values are such numbers,
     else strings.
     """
-    openers = [_open_file(file, columns, options) for file in files]
-    schemas = [schema for schema, _ in openers]
-    return Records(path, _unify(files, schemas), [b for _, b in openers])
+    opened = []
+    for state, constants in zip(states, partitions, strict=True):
+        own = columns
+        if columns is not None and constants:
+            own = [name for name in columns if name not in constants]
+        schema, batches = _open_file(state, own, options)
+        if constants:
+            schema, batches = _add_constants(schema, batches, constants, columns)
+        opened.append((schema, batches))
+    files = [state.path for state in states]
+    schema = _unify(files, [schema for schema, _ in opened])
+    return Records(path, schema, [batches for _, batches in opened])
+
+
+def _add_constants(
+    schema: pa.Schema,
+    batches: Batches,
+    constants: Mapping[str, Value],
+    columns: Sequence[str] | None,
+) -> tuple[pa.Schema, Batches]:
+    """Return batches with columns that have one value each."""
+    names = columns or [*(n for n in schema.names if n not in constants), *constants]
+    types = {
+        name: pa.string() if isinstance(value, str) else pa.int64()
+        for name, value in constants.items()
+    }
+    fields = [(n, types[n] if n in types else schema.field(n).type) for n in names]
+    wider = pa.schema(fields)
+
+    def load(number: int) -> Any:
+        batch = batches.get(number)
+        arrays = [
+            pa.repeat(pa.scalar(constants[name], types[name]), batch.num_rows)
+            if name in constants
+            else batch.column(name)
+            for name in names
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=wider)
+
+    return wider, LoadedBatches(batches.edges, 2 * _BATCH_BYTES, load)
 
 
 def _open_file(
-    file: str, columns: Sequence[str] | None, options: ReadOptions
+    state: FileState, columns: Sequence[str] | None, options: ReadOptions
 ) -> tuple[pa.Schema, Batches]:
-    suffix = file.rpartition(".")[2].lower()
-    if suffix in ("parquet", "pq"):
-        return _open_parquet(FileState.of(file), columns)
-    if suffix in ("arrow", "feather"):
-        return _open_arrow(FileState.of(file), columns)
-    return delimited.open_typed(file, columns, options)
+    suffix = suffix_of(state.place)
+    if suffix in (".parquet", ".pq"):
+        return _open_parquet(state, columns)
+    if suffix in (".arrow", ".feather"):
+        return _open_arrow(state, columns)
+    if has_option(state, "sheet"):
+        from sketchmeans.data.sources.spreadsheet import as_text
+
+        state = as_text(state, options)
+    return delimited.open_typed(state, columns, options)
 
 
 def _unify(files: Sequence[str], schemas: list[pa.Schema]) -> pa.Schema:
