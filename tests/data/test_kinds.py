@@ -163,6 +163,7 @@ def test_codes_of_missing_values():
     found = plan(ages, "age")
     assert found.reason == "numbers; 999 (7 times) stands for a missing value"
     assert find_number_codes(np.r_[ages, [-1] * 30]) == (-1.0, 999.0)
+    assert find_number_codes(np.r_[ages[7:], [-1.0] * 4]) == (-1.0,)  # far from 18
     assert find_number_codes(np.r_[ages[7:], 999, 999]) == ()  # too few
     assert find_number_codes(np.arange(1000.0).repeat(5)) == ()  # no gap before 999
     assert find_number_codes(np.array([-1.0, 0, 1] * 9)) == ()  # a scale of three
