@@ -529,6 +529,26 @@ def test_the_sketch_follows_the_weights_or_the_diagonal(rows_of, monkeypatch):
         assert law_p_value([first for first, _, _ in sketches], law) > LEVEL
 
 
+@pytest.mark.parametrize(
+    ("n_landmarks", "size"), [(1, 1), (2, 2), (10, 24), (100, 461), (300, 1000)]
+)
+def test_the_default_sketch_has_m_ln_m_rows(rows_of, monkeypatch, n_landmarks, size):
+    sizes = []
+
+    def record(rows, kernel, sketch, rank):
+        sizes.append(len(sketch))
+        return sketched_leverage_scores(rows, kernel, sketch, rank)
+
+    monkeypatch.setattr(
+        "sketchmeans.landmarks.sampling.sketched_leverage_scores", record
+    )
+    rng = np.random.default_rng(0)
+    Leverage().select(
+        rows_of(scattered(1200)), as_kernel("rbf", gamma=1.0), n_landmarks, rng
+    )
+    assert sizes == [size]
+
+
 # --- the selectors --------------------------------------------------------------------
 
 

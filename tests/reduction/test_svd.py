@@ -11,6 +11,7 @@ from sketchmeans.reduction.svd import (
     check_exact_fits,
     exact_svd,
     fast_frobenius_svd,
+    truncated_svd,
 )
 
 
@@ -245,3 +246,35 @@ def test_exact_svd_that_does_not_fit_is_an_error(workers, monkeypatch):
     with pytest.raises(MemoryError, match=r"needs 60 kB; .* is 1 kB. Use svd='fast'"):
         check_exact_fits(as_rows(table(200, 50), workers))
     check_exact_fits(as_rows(table(6, 6), workers))
+
+
+def truncated(X, workers, k, weights=None):
+    rows = as_rows(X, workers, weights)
+    return truncated_svd(rows, k, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("shape", [(300, 90), (60, 400), (3000, 80)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_truncated_svd_is_that_of_lapack(workers, shape, dtype):
+    X = table(*shape).astype(dtype)
+    found, exact = truncated(X, workers, 5), exact_svd(as_rows(X, workers), 5)
+    np.testing.assert_allclose(found.values, exact.values, rtol=1e-9)
+    np.testing.assert_allclose(found.vectors, exact.vectors, atol=1e-7)
+    in_csr = truncated(sparse.csr_array(X), workers, 5)
+    np.testing.assert_allclose(in_csr.vectors, found.vectors, atol=1e-7)
+
+
+def test_truncated_svd_of_weighted_rows_is_that_of_repeated_ones(workers):
+    X, weights = table(200, 50), np.arange(200) % 4 + 1.0
+    found = truncated(X, workers, 4, weights)
+    repeated = truncated(np.repeat(X, weights.astype(int), axis=0), workers, 4)
+    np.testing.assert_allclose(found.vectors, repeated.vectors, atol=1e-7)
+
+
+def test_truncated_svd_of_few_directions(workers):
+    assert truncated(table(200, 60, rank=3), workers, 8).vectors.shape == (60, 3)
+    assert truncated(np.zeros((100, 40)), workers, 3).vectors.shape == (40, 1)
+    # More than a third of all: the exact method.
+    X = table(30, 20)
+    whole = exact_svd(as_rows(X, workers), 10)
+    np.testing.assert_array_equal(truncated(X, workers, 10).vectors, whole.vectors)

@@ -18,7 +18,7 @@ from sketchmeans.diagnostics import (
 #: A true law is rejected by chance once in a thousand seeds; the seeds are fixed.
 LEVEL = 1e-3
 
-NEED_DIMENSION = ["effective-dimension", "lemma3", "theorem4"]
+NEED_DIMENSION = ["effective-dimension", "fast-rate", "lemma3", "linear-k", "theorem4"]
 
 
 def budget(rule, n=10_000, k=16, **options):
@@ -38,6 +38,15 @@ def test_orders_of_magnitude():
     # min(k, d_eff(1)): what is smaller counts.
     assert budget("theorem4", effective_dimension=9.0).n_landmarks == 225
     assert budget("theorem4", effective_dimension=900.0).n_landmarks == 400
+
+
+def test_remarks_of_the_papers():
+    assert budget("sqrt-n-log-n").n_landmarks == math.ceil(100 * math.log(10_000))
+    assert budget("sqrt-n-log-n", n=1).n_landmarks == 1
+    assert budget("fast-rate", effective_dimension=30.2).n_landmarks == 31
+    # √n ln(1/δ) min(k, Ξ)/k: √n at the most, fewer where Ξ < k.
+    assert budget("linear-k", effective_dimension=900.0).n_landmarks == 100
+    assert budget("linear-k", effective_dimension=4.0).n_landmarks == 25
 
 
 def test_a_failure_probability_costs_its_logarithm():

@@ -14,6 +14,7 @@ from sketchmeans.data.rows import as_rows
 from sketchmeans.diagnostics import (
     effective_dimension,
     is_gamma_preserving,
+    landmark_budget,
     preserved_gamma,
     ridge_leverage_scores,
     spectrum_decay,
@@ -528,7 +529,7 @@ def test_a_power_law_is_found():
         assert decay.constant == pytest.approx(7.0, rel=1e-6)
         assert decay.r_squared == pytest.approx(1.0)
         assert decay.exponential_r_squared < 0.9
-        assert decay.theorem_5_applies is (alpha > 1)
+        assert decay.xi == pytest.approx((values / (values + 1.0)).sum())
         assert decay.definition_4_applies is (alpha > 1)
         assert decay.eta == pytest.approx(min(1.0, 1 / alpha), rel=1e-6)
         assert ("fall too slowly" in decay.note) is (alpha < 1)
@@ -550,7 +551,24 @@ def test_an_exponential_fits_better_where_it_is_one():
     )
     assert decay.exponential_r_squared == pytest.approx(1.0)
     assert decay.r_squared < 0.95
-    assert decay.theorem_5_applies
+
+
+def test_theorem_5_is_granted_only_where_theorem_4_gives_its_conclusion():
+    values = 100.0 * np.arange(1, 201) ** -2.0  # α = 2, yet Ξ is far above √k
+    decay = spectrum_decay(with_eigenvalues(values), "precomputed")
+    for k in (1, 10, 100, 150, 1_000):
+        budget = landmark_budget(
+            10**6, k, rule="theorem4", effective_dimension=decay.xi
+        )
+        assert decay.theorem_5_applies(k) is (budget.n_landmarks <= 1_000)
+    assert not decay.theorem_5_applies(10)
+    assert decay.theorem_5_applies(1_000)
+    # A sample of the rows bounds Ξ from below only, so nothing follows from it.
+    part = spectrum_decay(with_eigenvalues(values), "precomputed", max_exact=50)
+    assert part.xi < decay.xi
+    assert not part.theorem_5_applies(10**6)
+    with pytest.raises(ValueError, match="n_clusters=0 should be an integer >= 1"):
+        decay.theorem_5_applies(0)
 
 
 def test_the_bound_covers_all_eigenvalues_that_were_fitted():
@@ -581,7 +599,7 @@ def test_finite_rank_and_rounding():
     line = spectrum_decay(np.ones((30, 1)) * np.arange(30)[:, None], "linear")
     assert line.exponent == np.inf
     assert line.eta == 0.0
-    assert line.theorem_5_applies
+    assert line.theorem_5_applies(1)
     assert line.to_dict()["exponent"] is None
     plane = spectrum_decay(scattered(100, d=5), "linear")
     assert plane.n_fitted == len(plane.eigenvalues) == 5

@@ -33,7 +33,7 @@ STREAM, STREAM_NAME = "-", "standard input"
 _SIGNS = {"tab": "\t", "\\t": "\t"}
 _YES_NO = {"yes": True, "no": False, None: None}
 #: The endings of the files that are written.
-LABELS, REPORT = (".csv", ".npy", ".parquet"), (".html",)
+LABELS, REPORT, MODEL = (".csv", ".npy", ".parquet"), (".html",), (".skm",)
 #: Lines of text that are joined at a time.
 _LINES = 100_000
 
@@ -97,6 +97,7 @@ def make_clusterer(options: TableOptions, estimator: Any, table: Table) -> Any:
         columns=parse_columns("--columns", options.columns, table),
         exclude=parse_columns("--exclude", options.exclude, table),
         label_column=None if label is None else _parse_column(label, table),
+        as_kinds=_parse_kinds(options.as_kinds),
         scale=options.scale,
         missing=options.missing,
     )
@@ -141,6 +142,17 @@ def parse_columns(
     return columns
 
 
+def _parse_kinds(typed: Sequence[str] | None) -> dict[str, str] | None:
+    """Return kinds by name, as in zip=category; a name may have such signs, too."""
+    kinds = {}
+    for text in typed or ():
+        name, sign, kind = text.rpartition("=")
+        if not (sign and name):
+            raise typer.BadParameter(f"--as {text} should be NAME=KIND: zip=category.")
+        kinds[name] = kind
+    return kinds or None
+
+
 def _parse_column(typed: str, table: Table) -> str | int:
     return int(typed) if typed.isdecimal() and table.types is None else typed
 
@@ -180,6 +192,29 @@ def open_model_rows(screen: Screen, model: Any, table: Table) -> Any:
         rows = table.open(match_columns(table, list(names)))
     rows.path = screen.names.get(table.path, rows.path)
     return rows
+
+
+def find_swapped(model: str, data: str) -> bool:
+    """Say whether a table was given for a model, and a model for the table."""
+    from sketchmeans.data.sources import FORMATS
+
+    return suffix_in(model, FORMATS) and not suffix_in(data, FORMATS) and is_model(data)
+
+
+def suffix_in(path: str, formats: Iterable[str]) -> bool:
+    """Say whether a file has one of these endings."""
+    return Path(path).suffix.lower() in formats
+
+
+def is_model(path: str) -> bool:
+    """Say whether a file is laid out as models are; it may be damaged all the same."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(9)
+    except OSError:
+        return False
+    # The length of a header, and the header in JSON.
+    return len(start) == 9 and start[8:] == b"{"
 
 
 def read_classes(model: Any, table: Table) -> Any:

@@ -40,8 +40,9 @@ class TableOptions:
     columns: list[str] | None = None
     exclude: list[str] | None = None
     label_column: str | None = None
-    scale: Literal["standard", "robust", "none"] = "standard"
-    missing: Literal["error", "drop", "mean"] = "error"
+    as_kinds: list[str] | None = None
+    scale: Literal["auto", "standard", "robust", "log", "none"] = "auto"
+    missing: Literal["auto", "fill", "mean", "drop", "error"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,12 @@ OPTIONS: dict[str, Any] = {
     # --- clustering
     "n_clusters": _clustering(
         "Number of clusters.", "--n-clusters", "-k", metavar="K", min=1
+    ),
+    "fit.n_clusters": _clustering(
+        "Number of clusters, or auto: what choose suggests for 2 to 12.",
+        "--n-clusters",
+        "-k",
+        metavar="K",
     ),
     "choose.n_clusters": typer.Option(
         "--n-clusters",
@@ -210,13 +217,21 @@ OPTIONS: dict[str, Any] = {
         "Column of known classes: not clustered by, but compared with the clusters.",
         **_NAME,
     ),
+    "as_kinds": _table(
+        "The kind of a column where it is not the one that is found: numeric, boolean, "
+        "category or date. May be repeated; info shows the kinds.",
+        "--as",
+        metavar="NAME=KIND",
+    ),
     "scale": _table(
-        "standard: mean 0 and deviation 1; robust: by median and quartiles; none: as "
-        "they are, so that columns in large units count most."
+        "auto: mean 0 and deviation 1, skewed amounts by their logarithm; standard: "
+        "without logarithms; robust: by median and quartiles; log: all by their "
+        "logarithm; none: as they are, so that columns in large units count most."
     ),
     "missing": _table(
-        "What to do with missing values: stop with an error, drop the row (its label "
-        "is -1), or fill in the mean of the column."
+        "What to do with missing values: fill in the median of the column (categories "
+        "get a level of their own), fill in the mean, drop the row (its label is -1), "
+        "or stop with an error; auto: fill, and error where columns have no names."
     ),
     "header": _table(
         "Whether the first line of a text file holds column names.", default="detected"
@@ -255,17 +270,36 @@ OPTIONS: dict[str, Any] = {
         default="detected, or as in the fit",
     ),
     # --- files that are written
+    "fit.out": _files(
+        "Write the file that the ending asks for: the model (.skm), labels (.csv, "
+        ".npy, .parquet) or a report (.html). May be repeated.",
+        "--out",
+        "-o",
+        **_FILE,
+    ),
     "fit.model": _files("Save the model to this file.", **_FILE),
     "labels": _files(_LABELS_HELP, **_FILE),
+    "choose.report": _files(
+        "Write a report on the clusters to this HTML file.",
+        "--report",
+        "--out",
+        "-o",
+        **_FILE,
+    ),
     "report": _files("Write a report on the clusters to this HTML file.", **_FILE),
     "checkpoint": _files(
         "Save the state of the fit to this file; the same command resumes from it.",
         **_FILE,
     ),
-    "predict.out": typer.Option(help=_LABELS_HELP, **_FILE),
-    "report.out": typer.Option(help="Write the report to this file.", **_FILE),
+    "predict.out": typer.Option("--out", "-o", help=_LABELS_HELP, **_FILE),
+    "report.out": typer.Option(
+        "--out", "-o", help="Write the report to this file.", **_FILE
+    ),
     "demo.out": typer.Option(
-        help="Write the picture and the report to this folder.", metavar="FOLDER"
+        "--out",
+        "-o",
+        help="Write the picture and the report to this folder.",
+        metavar="FOLDER",
     ),
     "image_shape": typer.Option(
         help="Show rows as images of this shape, such as 28x28.", metavar="HEIGHTxWIDTH"

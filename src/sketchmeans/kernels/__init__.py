@@ -26,6 +26,7 @@ from sketchmeans.kernels.pairwise import (
     check_kernel_matrix,
     compute_gram,
 )
+from sketchmeans.kernels.paper_bandwidths import paper_gamma, percentile_gammas
 from sketchmeans.kernels.products import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
 
 __all__ = [
@@ -49,6 +50,8 @@ __all__ = [
     "is_given",
     "is_proven",
     "kernel_of",
+    "paper_gamma",
+    "percentile_gammas",
     "resolve_kernel",
     "squared_distances_among",
     "squared_norms",

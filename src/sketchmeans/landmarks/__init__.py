@@ -15,6 +15,7 @@ from sketchmeans.landmarks.dpp import KDPP
 from sketchmeans.landmarks.growth import LandmarkPath, choose_n_landmarks
 from sketchmeans.landmarks.kmeanspp import Centroids, KernelKMeansPlusPlus
 from sketchmeans.landmarks.pivots import Cholesky, Greedy, RandomCholesky
+from sketchmeans.landmarks.potential import landmark_potential
 from sketchmeans.landmarks.sampling import (
     BottomUp,
     ColumnNorm,
@@ -46,6 +47,7 @@ __all__ = [
     "choose_n_landmarks",
     "draw_distinct_rows",
     "is_selector",
+    "landmark_potential",
     "read_landmarks",
     "select_landmarks",
 ]

@@ -25,6 +25,9 @@ from sketchmeans.landmarks.leverage import (
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer, check_number, check_option
 
+#: Most rows of the sketch of leverage scores, unless there are more landmarks.
+_LARGE_SKETCH = 1_000
+
 
 class ScoreSelector(BaseEstimator):
     """Base of the selectors that draw rows in proportion to a score."""
@@ -166,7 +169,9 @@ class Leverage(ScoreSelector):
     sketch : {"uniform", "diagonal"}, default="uniform"
         Rows of the sketch are drawn by weight, or by weight times ``k(x, x)``.
     sketch_size : int or None, default=None
-        Rows s of the sketch; None is the number of landmarks.
+        Rows s of the sketch; None is m ln m for m landmarks: so many draws see m groups
+        of equal size, of which m draws miss a third (coupon collector).  At most 1,000,
+        or m if that is more, as the cost grows as s².
     rank : int or None, default=None
         Eigenvectors r that count; None is half the number of landmarks, which was
         better than all of it on each of OG17's data sets that were tried.
@@ -185,7 +190,9 @@ class Leverage(ScoreSelector):
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Array:
         check_option("sketch", self.sketch, ("uniform", "diagonal"))
-        size = min(_read_size("sketch_size", self.sketch_size, n_landmarks), len(rows))
+        wanted = ceil(n_landmarks * max(log(n_landmarks), 1.0))
+        default = min(wanted, max(n_landmarks, _LARGE_SKETCH))
+        size = min(_read_size("sketch_size", self.sketch_size, default), len(rows))
         rank = _read_size("rank", self.rank, ceil(n_landmarks / 2))
         chances = None
         if self.sketch == "diagonal":

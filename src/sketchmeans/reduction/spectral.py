@@ -27,6 +27,7 @@ from sketchmeans.reduction.svd import (
     exact_svd,
     fast_frobenius_svd,
     float_block,
+    truncated_svd,
 )
 
 
@@ -65,7 +66,7 @@ class SpectralReducer(Reducer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_option("svd", self.svd, ("fast", "exact"))
+        check_option("svd", self.svd, ("fast", "truncated", "exact"))
         if not 0.0 < check_number("eps", self.eps) < 1.0:
             raise ValueError(f"eps={self.eps!r} should be > 0 and < 1.")
 
@@ -76,6 +77,8 @@ class SpectralReducer(Reducer):
         if self.svd == "exact":
             check_exact_fits(rows)
             found = exact_svd(rows, k)
+        elif self.svd == "truncated":
+            found = truncated_svd(rows, k, rng)
         else:
             found = fast_frobenius_svd(rows, k, self.eps, rng)
         return replace(found, values=found.values * sqrt(rows.weight_unit))
@@ -98,7 +101,9 @@ class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
         the rows is lower there are as many features as the rank, but at least one.
     n_clusters : int, default=8
         k.
-    svd : {"fast", "exact"}, default="fast"
+    svd : {"fast", "truncated", "exact"}, default="fast"
+        "truncated" finds the exact leading vectors alone, by Lanczos' method, in about
+        3r passes; "exact" computes all of them, in one pass.
     eps : float, default=1/3
         ε of Lemma 4, between 0 and 1: its range finder has r + ⌈r/ε⌉ + 1 columns.  1/3
         is the value of the paper's experiments.
@@ -110,9 +115,9 @@ class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components_, d)
+    components_ : ndarray of shape (n_components, d)
         Zᵀ.
-    singular_values_ : ndarray of shape (n_components_,)
+    singular_values_ : ndarray of shape (n_components,)
         Of ``QᵀX`` (exact: of X), of the rows that were fitted, times the root of their
         weights.
     n_components_ : int
@@ -179,9 +184,9 @@ class FeatureSampling(FeatureSelector, SpectralReducer):
     ----------
     probabilities_ : ndarray of shape (d,)
         p: how much each feature matters.
-    counts_ : ndarray of shape (n_components_,)
+    counts_ : ndarray of shape (n_components,)
         How often each of the chosen features was drawn.
-    scale_ : ndarray of shape (n_components_,)
+    scale_ : ndarray of shape (n_components,)
         What the chosen features are multiplied by.
     n_components_ : int
         Number of different features drawn.

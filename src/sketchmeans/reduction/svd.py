@@ -14,7 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import qr, svd
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.block_sums import sum_blocks
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.data.sources.base import toarray
 from sketchmeans.numerics.linalg import (
@@ -35,6 +38,9 @@ _RANK_ROUNDINGS = 16.0
 _MIN_HEIGHT = 256
 #: A block of a CSR matrix has at least this many nonzeros a feature, if it can.
 _NONZEROS_PER_FEATURE = 4
+#: Lanczos' method pays for fewer vectors than this share of all, and sees singular
+#: values down to this share of the largest.
+_FEW_OF_ALL, _LANCZOS_CUT = 3, 1e-6
 #: Rows of a block of the exact SVD, in features.
 _HEIGHT_PER_FEATURE = 2
 
@@ -112,9 +118,53 @@ def exact_svd(rows: Rows, k: int) -> RightVectors:
     return RightVectors(_with_positive_peaks(vectors[:rank].T), values[:rank])
 
 
+def truncated_svd(rows: Rows, k: int, rng: np.random.Generator) -> RightVectors:
+    """Return the top-k right singular vectors of the rows, and no others.
+
+    Lanczos' method on ``XᵀX``, which is never formed: about 3k passes of 2·n·d, where
+    `exact_svd` takes n·d·min(n, d) for all of them.  Where k is more than a third of
+    these, or the method does not converge, the vectors are those of `exact_svd`.
+    Directions a million times smaller than the first are left out.
+    """
+    d = rows.n_features
+    if _FEW_OF_ALL * k >= min(rows.n_rows, d):
+        return exact_svd(rows, k)
+    workers = rows.workers
+    edges = list(block_slices(len(rows), max(pass_height(rows, 1), _MIN_HEIGHT)))
+
+    def multiply(vector: Array) -> Array:
+        def product(span: Span) -> Array:
+            block = float_block(rows.block(*span), np.float64, workers)
+            image, weights = block @ vector.ravel(), rows.block_weights(*span)
+            return np.asarray(block.T @ (image if weights is None else image * weights))
+
+        total = np.zeros(d)
+        for part in workers.map(product, edges):
+            total += part
+        return total
+
+    start: Array = rng.standard_normal((d,))
+    if not np.any(multiply(start)):
+        return exact_svd(rows, k)  # X = 0
+    operator = LinearOperator((d, d), matvec=multiply, dtype=np.float64)
+    try:
+        values, vectors = eigsh(operator, k, v0=start, which="LA")
+    except ArpackNoConvergence:
+        return exact_svd(rows, k)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    cut = max((_RANK_ROUNDINGS * _eps(rows.dtype)) ** 2, _LANCZOS_CUT**2)
+    rank = max(int((values > cut * values[0]).sum()), 1)
+    return RightVectors(_with_positive_peaks(vectors[:, :rank]), np.sqrt(values[:rank]))
+
+
 def check_exact_fits(rows: Rows) -> None:
     """Raise where the exact SVD of the rows would take more memory than it may."""
     n, d = len(rows), rows.n_features
+    if find_adapter(rows) is not None:
+        raise ValueError(
+            "svd='exact' does not work on rows that stay on a cluster: use svd='fast', "
+            "or give fit_rows, the number of rows to fit on."
+        )
     need, budget = 3 * 8 * min(n, d) * d, memory_budget(None)
     if need > budget:
         raise MemoryError(
@@ -146,29 +196,22 @@ def pass_height(rows: Rows, width: int) -> int:
 
 def _range_sums(rows: Rows, test: Array) -> tuple[Array, Array]:
     """Return ``YᵀWY`` and ``YᵀWX`` for ``Y = X G`` and weights W, in float64."""
-    d, width = test.shape
     workers = rows.workers
 
-    def sums(span: Span) -> tuple[Array, Array]:
-        block = rows.block(*span)
+    def sums(block: Block, weights: Array | None) -> tuple[Array, ...]:
         with np.errstate(over="ignore", invalid="ignore"):
-            y = (float_block(block, rows.dtype, workers) @ test).astype(np.float64)
+            y = (float_block(block, test.dtype, workers) @ test).astype(np.float64)
             wide = float_block(block, np.float64, workers)
-            weights = rows.block_weights(*span)
             left = y
             if weights is not None:
                 root = np.sqrt(weights)[:, None]
                 y *= root
                 left = y * root
             # A sparse factor must stand on the left for the product to be dense.
-            cross = (wide.T @ left).T if rows.is_sparse else left.T @ wide
+            cross = (wide.T @ left).T if sparse.issparse(wide) else left.T @ wide
             return y.T @ y, cross
 
-    gram, cross = np.zeros((width, width)), np.zeros((width, d))
-    edges = block_slices(len(rows), _range_height(rows, width))
-    for block_gram, block_cross in workers.map(sums, edges):
-        gram += block_gram
-        cross += block_cross
+    gram, cross = sum_blocks(rows, sums, _range_height(rows, test.shape[1]))
     return gram, cross
 
 

@@ -1,11 +1,13 @@
 """The theorems of the papers as numbers.
 
 Effective dimension, ridge leverage scores, landmark budgets, spectral decay,
-γ-preservation, sketch sizes and risk; `sketchmeans.diagnostics` has these names, too.
+γ-preservation, error bounds, sketch sizes and risk; `sketchmeans.diagnostics` has these
+names, too.
 """
 
 from sketchmeans.theory.budget import LandmarkBudget, landmark_budget
 from sketchmeans.theory.decay import SpectrumDecay, spectrum_decay
+from sketchmeans.theory.error_bounds import NystromErrorBounds, nystrom_error_bounds
 from sketchmeans.theory.leverage import (
     EffectiveDimension,
     RidgeLeverageScores,
@@ -19,6 +21,7 @@ from sketchmeans.theory.sketch_size import SketchSize, sketch_size
 __all__ = [
     "EffectiveDimension",
     "LandmarkBudget",
+    "NystromErrorBounds",
     "RidgeLeverageScores",
     "Risk",
     "SketchSize",
@@ -26,6 +29,7 @@ __all__ = [
     "effective_dimension",
     "is_gamma_preserving",
     "landmark_budget",
+    "nystrom_error_bounds",
     "preserved_gamma",
     "ridge_leverage_scores",
     "risk",

@@ -115,10 +115,14 @@ def landmark_budget(
 ) -> LandmarkBudget:
     """Return the number of landmarks that a theorem asks for.
 
-    - "sqrt-n": ``√n`` (CR18 Theorem 1, L21 Theorem 5).
+    - "sqrt-n": ``√n`` (CR18 Theorem 1).
+    - "sqrt-n-log-n": ``√n ln n`` (CR18 §4: Lemma 1 at γ = √n without its constants).
     - "sqrt-nk": ``√(nk)`` (L21 Theorem 4 for any kernel).
     - "theorem4": ``√(n/k) min(k, d_eff(1))`` (L21 Theorem 4).
+    - "linear-k": ``√n min(k, d_eff(1))/k`` (L21 §4.2, the remark): fewer, for a risk
+      that grows as k and not as √k.
     - "effective-dimension": ``d_eff(√n)``, drawn by leverage scores (CR18 §6).
+    - "fast-rate": ``d_eff(1)``, likewise (CR18 §6): an excess *cost* of O(k/n).
     - "lemma1": ``12 κ² (n/γ) ln(n/δ)/ε²`` (CR18 Lemma 1).
     - "lemma3": ``12 max(κ², 1) d_eff(γ) ln(n/δ)/ε²``, likewise (CR18 Lemma 3).
 
@@ -145,8 +149,9 @@ def landmark_budget(
     kappa : float or None, default=None
         Largest ``‖φ(x)‖ = √k(x, x)``; None is 1, as for the rbf kernel.
     effective_dimension : float or None, default=None
-        ``d_eff``, at γ = 1 for "theorem4", at √n for "effective-dimension", and at
-        `gamma_ridge` for the lemmas: see `sketchmeans.diagnostics.effective_dimension`.
+        ``d_eff``, at γ = 1 for "theorem4", "linear-k" and "fast-rate", at √n for
+        "effective-dimension", and at `gamma_ridge` for the lemmas: see
+        `sketchmeans.diagnostics.effective_dimension`.
         "lemma1" needs none, but promises more with one below k.
 
     Examples
@@ -224,8 +229,16 @@ _RULES = {
         "sqrt(n)",
         lambda n, k, values: sqrt(n) * _log_factor(values),
         _UNIFORM,
-        f"{_CR18_RATE}; O(sqrt(k/n)) where the spectrum decays (L21 Theorem 5)",
+        _CR18_RATE,
         ("delta",),
+    ),
+    "sqrt-n-log-n": _Rule(
+        "CR18 section 4",
+        "sqrt(n) ln(n)",
+        lambda n, k, values: sqrt(n) * max(log(n), 1.0),
+        _UNIFORM,
+        _CR18_RATE,
+        (),
     ),
     "sqrt-nk": _Rule(
         "L21 Theorem 4",
@@ -245,12 +258,31 @@ _RULES = {
         _L21_RATE,
         ("delta", "effective_dimension"),
     ),
+    "linear-k": _Rule(
+        "L21 section 4.2",
+        "sqrt(n) min(k, d_eff(1))/k",
+        lambda n, k, values: (
+            sqrt(n) * min(k, values["effective_dimension"]) / k * _log_factor(values)
+        ),
+        _UNIFORM,
+        _CR18_RATE,
+        ("delta", "effective_dimension"),
+    ),
     "effective-dimension": _Rule(
         "CR18 section 6",
         "d_eff(sqrt(n))",
         lambda n, k, values: values["effective_dimension"],
         _BY_SCORES,
         _CR18_RATE,
+        ("effective_dimension",),
+    ),
+    "fast-rate": _Rule(
+        "CR18 section 6",
+        "d_eff(1)",
+        lambda n, k, values: values["effective_dimension"],
+        _BY_SCORES,
+        "excess cost O(k/n) (Lemma 2 at gamma_ridge=1); the risk only if its rate is "
+        "1/n, too",
         ("effective_dimension",),
     ),
     "lemma1": _Rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,6 +48,8 @@ class SpectrumDecay(Result):
         Rows, and rows of the matrix whose eigenvalues these are.
     eigenvalues : ndarray
         All that are above rounding, the largest first, scaled to n rows.
+    exact : bool
+        Whether they are those of all rows, not of a sample.
     """
 
     exponent: float
@@ -57,17 +60,29 @@ class SpectrumDecay(Result):
     n_samples: int
     n_sampled: int
     eigenvalues: Array
+    exact: bool
     _shown_properties: ClassVar[tuple[str, ...]] = (
         "eta",
-        "theorem_5_applies",
+        "xi",
         "definition_4_applies",
         "note",
     )
 
     @property
-    def theorem_5_applies(self) -> bool:
-        """Whether α > 1, as L21's Theorem 5 asks: then √n landmarks serve for √(nk)."""
-        return self.exponent > 1.0
+    def xi(self) -> float:
+        """L21's Ξ = ``d_eff(1)``, from these eigenvalues: too low where sampled."""
+        return float((self.eigenvalues / (self.eigenvalues + 1.0)).sum())
+
+    def theorem_5_applies(self, n_clusters: int) -> bool:
+        """Say whether √n landmarks are enough in place of √(nk) (L21 Theorem 5).
+
+        Its condition, ``λ_i(K) ≤ c i^−α`` with α > 1, cannot hold for a fixed c as n
+        grows: the eigenvalues of a normalised kernel add up to n.  Its conclusion
+        follows from Theorem 4 where ``√(n/k) min(k, Ξ) ≤ √n``: k = 1, or ``Ξ ≤ √k``.
+        Eigenvalues of a sample bound Ξ from below only, so for them it is False.
+        """
+        k = check_integer("n_clusters", n_clusters)
+        return self.exact and min(k, self.xi) <= sqrt(k)
 
     @property
     def eta(self) -> float:
@@ -82,15 +97,18 @@ class SpectrumDecay(Result):
     @property
     def note(self) -> str:
         """What the numbers promise."""
-        if not self.theorem_5_applies:
+        uniform = (
+            "uniform landmarks: sqrt(n/k) min(k, xi) for a risk of sqrt(k/n) (L21 "
+            "Theorem 4)"
+        )
+        if not self.definition_4_applies:
             return (
-                "The eigenvalues fall too slowly for either: plan with sqrt(nk) "
-                "landmarks (L21 Theorem 4)."
+                f"The eigenvalues fall too slowly for a gain by leverage scores; "
+                f"{uniform}."
             )
         return (
-            f"sqrt(n) landmarks suffice up to constants (L21 Theorem 5), and by "
-            f"leverage scores about n^{0.5 * self.eta:.2g} (CR18 Definition 4 at "
-            "gamma_ridge=sqrt(n))."
+            f"By leverage scores about n^{0.5 * self.eta:.2g} landmarks, up to "
+            f"constants (CR18 Definition 4 at gamma_ridge=sqrt(n)); {uniform}."
         )
 
 
@@ -107,11 +125,10 @@ def spectrum_decay(
 ) -> SpectrumDecay:
     """Fit ``λ_i ≈ c i^−α`` to the eigenvalues of the kernel matrix.
 
-    L21's Theorem 5 asks for ``λ_i ≤ c i^−α`` with α > 1; CR18's Definition 4 for
-    ``d_eff(γ) ≤ c (n/γ)^η``, which such eigenvalues have with ``η = 1/α`` (the paper
-    prints ``λ_i = i^−η``).  Any finite matrix has some c.  For L21's proof it must not
-    grow with n, which the eigenvalues of K, whose sum is n for a normalised kernel,
-    cannot have: read it for those of K/n.
+    CR18's Definition 4 asks for ``d_eff(γ) ≤ c (n/γ)^η``, which such eigenvalues have
+    with ``η = 1/α`` (the paper prints ``λ_i = i^−η``).  L21's Theorem 5 asks for α > 1
+    and promises more than follows: see `SpectrumDecay.theorem_5_applies` and
+    docs/errata.md.
 
     Above `max_exact` rows the eigenvalues are those of a random sample, times
     n / max_exact.  The first quarter of them is fitted, as far as they are above
@@ -131,14 +148,16 @@ def spectrum_decay(
     >>> import numpy as np
     >>> t = np.arange(1, 501) / 500
     >>> decay = spectrum_decay(np.minimum.outer(t, t), "precomputed")
-    >>> round(decay.exponent, 1), decay.theorem_5_applies, round(decay.eta, 1)
-    (2.1, True, 0.5)
+    >>> round(decay.exponent, 1), round(decay.eta, 1), round(decay.xi, 1)
+    (2.1, 0.5, 11.2)
+    >>> decay.theorem_5_applies(10), decay.theorem_5_applies(200)
+    (False, True)
     """
     size = check_integer("max_exact", max_exact)
     with open_problem(
         X, kernel, gamma, kernel_params, sample_weight, n_jobs, random_state
     ) as problem:
-        values, sampled = _compute_eigenvalues(problem, size)
+        values, sampled, exact = _compute_eigenvalues(problem, size)
         n = len(problem.rows)
     fitted = min(len(values), max(sampled // _FITTED_SHARE, _LEAST_FITTED))
     exponent, r_squared, exponential = _fit_decay(values[:fitted])
@@ -147,17 +166,17 @@ def spectrum_decay(
         scaled = values[:fitted] * np.arange(1, fitted + 1) ** exponent
         constant = float(scaled.max())
     return SpectrumDecay(
-        exponent, constant, r_squared, exponential, fitted, n, sampled, values
+        exponent, constant, r_squared, exponential, fitted, n, sampled, values, exact
     )
 
 
-def _compute_eigenvalues(problem: Problem, size: int) -> tuple[Array, int]:
-    """Return the eigenvalues above rounding, and of how many rows they are."""
+def _compute_eigenvalues(problem: Problem, size: int) -> tuple[Array, int, bool]:
+    """Return the eigenvalues above rounding, of how many rows, and if of all."""
     rows = problem.rows
     matrix = WeightedKernel(rows, problem.kernel)
     chosen, total = matrix.support, len(matrix.support)
     if not total:
-        return np.empty(0), 0
+        return np.empty(0), 0, True
     if total > size:
         chosen = np.sort(problem.rng.choice(chosen, size, replace=False))
     masses = matrix.weights[chosen] * (total / len(chosen))
@@ -165,7 +184,7 @@ def _compute_eigenvalues(problem: Problem, size: int) -> tuple[Array, int]:
     noise = 0.0  # that of float64 is cut off already
     if is_given(problem.kernel):
         noise = relative_cut(len(chosen), float_type(rows.X.dtype))
-    return values[values > noise * values[0]], len(chosen)
+    return values[values > noise * values[0]], len(chosen), total <= size
 
 
 def _fit_decay(values: Array) -> tuple[float, float, float]:

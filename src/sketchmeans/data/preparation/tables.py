@@ -36,6 +36,7 @@ from sketchmeans.data.sources.derived import (
 )
 from sketchmeans.data.sources.formats import is_stream
 from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parameters import warn_user
 
 if TYPE_CHECKING:
     from sketchmeans.data.sources.records import Records
@@ -310,7 +311,7 @@ def choose_columns(
     """Return the columns of a table that a user wants to cluster.
 
     All of `columns`, or of the table, but `exclude` and the label column.  It is an
-    error if one is not there or does not hold numbers, or none is left.
+    error if one is not there, or none is left.
     """
     known = table.columns
     asked = known
@@ -326,23 +327,55 @@ def choose_columns(
             f"exclude={aside} leaves no column of {show_names(known)}; at least one is "
             "needed."
         )
-    _check_numbers(table, chosen)
     return chosen
 
 
-def match_columns(table: Table, wanted: Sequence[Column]) -> list[Column]:
+def match_columns(
+    table: Table, wanted: Sequence[Column], *, of_any_type: bool = False
+) -> list[Column]:
     """Return the columns of a fit, if a new table has them all; by name, in any order.
 
-    An error lists those that are missing.
+    Names that differ only in case or in spaces around them are taken for the same, with
+    a warning.  An error lists those that are missing, and those that do not hold
+    numbers unless they may be `of_any_type`.
     """
     if any(isinstance(name, str) for name in wanted) and table.types is None:
         raise ValueError(
             f"{table.path} has no column names; it should have the columns "
             f"{show_names(wanted)} of the fit."
         )
-    check_known(table.path, wanted, table.columns)
-    _check_numbers(table, wanted)
-    return list(wanted)
+    matched = _match_names(table, wanted)
+    check_known(table.path, matched, table.columns)
+    if not of_any_type:
+        _check_numbers(table, matched)
+    return matched
+
+
+def _match_names(table: Table, wanted: Sequence[Column]) -> list[Column]:
+    """Return the names that a table has for columns of a fit, where that is clear."""
+    known = table.columns
+    folded: dict[str, list[Column]] = {}
+    for name in known:
+        folded.setdefault(_fold(name), []).append(name)
+    matched: list[Column] = []
+    for name in wanted:
+        alike = [] if name in known else folded.get(_fold(name), [])
+        is_clear = len(alike) == 1 and alike[0] not in wanted
+        matched.append(alike[0] if is_clear else name)
+    others = [
+        f"{new!r} for {old!r}"
+        for old, new in zip(wanted, matched, strict=True)
+        if old != new
+    ]
+    if others:
+        warn_user(
+            f"{table.path} has {shorten_list(others)}: taken for the same column."
+        )
+    return matched
+
+
+def _fold(name: Column) -> str:
+    return str(name).strip().casefold()
 
 
 def _check_numbers(table: Table, chosen: Sequence[Column]) -> None:

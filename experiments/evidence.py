@@ -1,0 +1,227 @@
+"""From repeats to verdicts: intervals by bootstrap, Holm's correction, three outcomes.
+
+A claim is cut into parts.  Each part says that a number lies in a region; it has an
+estimate, a 95% interval and two p-values, one for "inside" and one for "outside".  All
+parts of a paper share one level by Holm's method, divided by the number of looks that
+sequential repeats take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import inf
+
+import numpy as np
+from scipy import stats
+
+from benchmarks.data import Array
+
+#: Level of all decisions about one paper, and times that repeats may be looked at.
+LEVEL, LOOKS = 0.05, 3
+#: Repeats after which claims are looked at: the rest is run only for undecided ones.
+STAGES = (5, 10, 20)
+_RESAMPLES = 2_000
+
+Region = tuple[float, float]
+
+
+class Verdict(StrEnum):
+    """What the numbers say about a claim."""
+
+    SUPPORTED = "supported"
+    CONTRADICTED = "contradicted"
+    UNDECIDED = "undecided"
+    UNTESTED = "not testable here"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number that a claim speaks of.
+
+    Attributes
+    ----------
+    name : str
+    estimate, low, high : float
+        With the ends of the 95% interval.
+    region : pair of float
+        Where the claim says that it lies.
+    p_inside, p_outside : float
+        Of the hypotheses that it is outside, and inside: small values decide.
+    effect : float
+        Distance from the nearest end of the region in standard deviations of a draw,
+        positive inside.
+    paper : float or None
+        The paper's own number.
+    """
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    region: Region
+    p_inside: float
+    p_outside: float
+    effect: float = inf
+    paper: float | None = None
+
+    def verdict(self, level: float) -> Verdict:
+        """Return what this part alone says at a level."""
+        if self.p_inside <= level:
+            return Verdict.SUPPORTED
+        return Verdict.CONTRADICTED if self.p_outside <= level else Verdict.UNDECIDED
+
+    def __str__(self) -> str:
+        text = f"{self.name}: {self.estimate:.3g}"
+        if self.low < self.high:
+            text += f" [{self.low:.3g}, {self.high:.3g}]"
+        text += f", claimed {_region_text(self.region)}"
+        return text if self.paper is None else f"{text}, paper {self.paper:.3g}"
+
+
+def _region_text(region: Region) -> str:
+    low, high = region
+    if low == -inf:
+        return f"≤ {high:.3g}"
+    return f"≥ {low:.3g}" if high == inf else f"{low:.3g} to {high:.3g}"
+
+
+def over_draws(
+    name: str,
+    draws: Sequence[Array] | Array,
+    region: Region,
+    statistic: Callable[[Array], float] = np.mean,
+    paper: float | None = None,
+) -> Part:
+    """Return the part for a statistic of independent draws, stacked along axis 0.
+
+    Whole draws are resampled, so what belongs to one draw stays together.  The interval
+    is the percentile interval of the bootstrap about the estimate, widened by
+    ``√(n/(n−1)) t/z`` for few draws; p-values are Student's, with the standard error of
+    the bootstrap and n − 1 degrees of freedom.
+    """
+    values = np.asarray(draws, dtype=np.float64)
+    n = len(values)
+    estimate = float(statistic(values))
+    if n < 2:
+        return Part(name, estimate, -inf, inf, region, 1.0, 1.0, 0.0, paper)
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(n, size=(_RESAMPLES, n))
+    found = np.array([statistic(values[rows]) for rows in chosen])
+    few = np.sqrt(n / (n - 1.0))
+    error = few * float(np.nanstd(found))
+    wide = few * stats.t.isf(0.025, n - 1) / stats.norm.isf(0.025)
+    low, high = estimate + wide * (np.nanpercentile(found, [2.5, 97.5]) - estimate)
+    inside, outside = _p_values(estimate, error, region, n - 1)
+    gap = min(estimate - region[0], region[1] - estimate)
+    spread = error * np.sqrt(n)
+    effect = float(gap / spread) if spread > 0.0 else float(np.copysign(inf, gap))
+    return Part(
+        name, estimate, float(low), float(high), region, inside, outside, effect, paper
+    )
+
+
+def _p_values(
+    estimate: float, error: float, region: Region, freedom: int
+) -> tuple[float, float]:
+    """Return p-values for being inside and outside of a region, two-sided."""
+    low, high = region
+    if error == 0.0 or not np.isfinite(error):
+        if error != 0.0 or not np.isfinite(estimate):
+            return 1.0, 1.0
+        inside = low <= estimate <= high
+        return (0.0, 1.0) if inside else (1.0, 0.0)
+    above, below = (estimate - low) / error, (high - estimate) / error
+    p_inside = 2.0 * max(stats.t.sf(above, freedom), stats.t.sf(below, freedom))
+    p_outside = 2.0 * min(stats.t.cdf(above, freedom), stats.t.cdf(below, freedom))
+    return min(float(p_inside), 1.0), min(float(p_outside), 1.0)
+
+
+def of_counts(name: str, successes: int, trials: int, least: float) -> Part:
+    """Return the part that says that a probability is at least `least`.
+
+    The interval is that of Clopper and Pearson.
+    """
+    region = (least, 1.0)
+    if not trials:
+        return Part(name, np.nan, 0.0, 1.0, region, 1.0, 1.0, 0.0)
+    test = stats.binomtest(successes, trials)
+    interval = test.proportion_ci(0.95, "exact")
+    share = successes / trials
+    inside = 2.0 * stats.binom.sf(successes - 1, trials, least)
+    outside = 2.0 * stats.binom.cdf(successes, trials, least)
+    spread = max(np.sqrt(least * (1.0 - least)), 1e-12)
+    return Part(
+        name,
+        share,
+        interval.low,
+        interval.high,
+        region,
+        min(float(inside), 1.0),
+        min(float(outside), 1.0),
+        float((share - least) / spread),
+    )
+
+
+def exactly(
+    name: str, value: float, region: Region, paper: float | None = None
+) -> Part:
+    """Return the part for a number without chance: one counterexample decides."""
+    inside = region[0] <= value <= region[1]
+    p = (0.0, 1.0) if inside else (1.0, 0.0)
+    effect = inf if inside else -inf
+    return Part(name, value, value, value, region, *p, effect, paper)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The parts of a claim, all of which it asserts, and more numbers in words."""
+
+    claim: str
+    parts: Sequence[Part]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict with the numbers behind it."""
+
+    claim: str
+    verdict: Verdict
+    parts: Sequence[Part] = ()
+    note: str = ""
+    verdicts: Sequence[Verdict] = field(default=())
+
+
+def judge(evidence: Iterable[Evidence]) -> list[Finding]:
+    """Return a verdict on each claim of one paper.
+
+    Holm's method over all parts: the smallest p-value counts at ``level/n``, the next
+    at ``level/(n−1)``, until one fails; what is left is undecided.  A claim is
+    supported if all its parts are, contradicted if one of them is.
+    """
+    found = list(evidence)
+    parts = [part for item in found for part in item.parts]
+    smallest = [min(part.p_inside, part.p_outside) for part in parts]
+    decided: dict[int, Verdict] = {id(part): Verdict.UNDECIDED for part in parts}
+    for rank, i in enumerate(np.argsort(smallest, kind="stable")):
+        level = LEVEL / LOOKS / (len(parts) - rank)
+        if smallest[i] > level:
+            break
+        decided[id(parts[i])] = parts[i].verdict(level)
+    return [
+        _finding(item, [decided[id(part)] for part in item.parts]) for item in found
+    ]
+
+
+def _finding(item: Evidence, verdicts: list[Verdict]) -> Finding:
+    if not verdicts:
+        verdict = Verdict.UNTESTED
+    elif Verdict.CONTRADICTED in verdicts:
+        verdict = Verdict.CONTRADICTED
+    elif all(one is Verdict.SUPPORTED for one in verdicts):
+        verdict = Verdict.SUPPORTED
+    else:
+        verdict = Verdict.UNDECIDED
+    return Finding(item.claim, verdict, item.parts, item.note, verdicts)

@@ -1,0 +1,102 @@
+"""Verdicts: intervals that cover, Holm's correction, all three outcomes."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from experiments.evidence import (
+    Evidence,
+    Verdict,
+    exactly,
+    judge,
+    of_counts,
+    over_draws,
+)
+
+
+def draws(mean: float, n: int = 20, spread: float = 0.1, seed: int = 0) -> np.ndarray:
+    noise = np.random.default_rng(seed).normal(size=n)
+    return mean + spread * (noise - noise.mean())
+
+
+@pytest.mark.parametrize(
+    ("mean", "verdict"),
+    [
+        (0.5, Verdict.SUPPORTED),
+        (1.0, Verdict.CONTRADICTED),
+        (0.0, Verdict.CONTRADICTED),
+        (0.61, Verdict.UNDECIDED),
+        (0.39, Verdict.UNDECIDED),
+    ],
+)
+def test_a_mean_against_a_region(mean: float, verdict: Verdict) -> None:
+    part = over_draws("mean", draws(mean), (0.4, 0.6))
+    assert part.verdict(0.01) is verdict
+    assert part.low < part.estimate < part.high
+    (finding,) = judge([Evidence("X", [part])])
+    assert finding.verdict is verdict
+
+
+@pytest.mark.parametrize("n", [5, 20])
+def test_intervals_cover_about_as_often_as_they_say(n: int) -> None:
+    rng, inside, wrong = np.random.default_rng(1), 0, 0
+    for _ in range(300):
+        part = over_draws("mean", rng.normal(size=n), (0.0, inf))
+        inside += part.low <= 0.0 <= part.high
+        wrong += part.verdict(0.05) is not Verdict.UNDECIDED
+    assert inside >= 275  # 285 wanted; the worst of a thousand runs has 273
+    assert wrong <= 30  # at the edge of the region either decision is an error
+
+
+def test_draws_stay_together() -> None:
+    # The two columns of a draw are far apart between draws, equal within one.
+    both = np.repeat(draws(3.0, spread=5.0)[:, None], 2, axis=1)
+    both += np.array([0.0, 0.2])
+    gap = over_draws("gap", both, (0.1, inf), lambda rows: np.diff(rows).mean())
+    assert gap.estimate == pytest.approx(0.2)
+    assert gap.verdict(1e-9) is Verdict.SUPPORTED
+
+
+def test_one_draw_decides_nothing() -> None:
+    part = over_draws("mean", [5.0], (0.0, 1.0))
+    assert part.verdict(0.5) is Verdict.UNDECIDED
+
+
+def test_counts() -> None:
+    assert of_counts("share", 200, 200, 0.9).verdict(0.01) is Verdict.SUPPORTED
+    assert of_counts("share", 20, 20, 0.9).verdict(0.05) is Verdict.UNDECIDED
+    assert of_counts("share", 150, 200, 0.9).verdict(0.01) is Verdict.CONTRADICTED
+    assert of_counts("share", 0, 0, 0.9).verdict(0.5) is Verdict.UNDECIDED
+
+
+def test_exact_numbers_decide() -> None:
+    assert exactly("ratio", 0.99, (-inf, 1.0)).verdict(0.0) is Verdict.SUPPORTED
+    assert exactly("ratio", 1.01, (-inf, 1.0)).verdict(0.0) is Verdict.CONTRADICTED
+
+
+def test_a_claim_asserts_all_its_parts() -> None:
+    good, bad = exactly("a", 0.0, (0.0, 1.0)), exactly("b", 2.0, (0.0, 1.0))
+    open_ = over_draws("c", draws(1.0), (0.0, 1.0))
+    cases = {
+        Verdict.SUPPORTED: [good],
+        Verdict.CONTRADICTED: [good, bad, open_],
+        Verdict.UNDECIDED: [good, open_],
+        Verdict.UNTESTED: [],
+    }
+    for verdict, parts in cases.items():
+        assert judge([Evidence("X", parts)])[0].verdict is verdict
+
+
+def test_more_parts_ask_for_more() -> None:
+    part = over_draws("mean", draws(0.06, spread=0.1), (0.0, inf))
+    assert 0.001 < part.p_inside < LEVEL_OF_ONE
+    assert judge([Evidence("X", [part])])[0].verdict is Verdict.SUPPORTED
+    others = [over_draws(f"{i}", draws(0.0, seed=i), (0.0, inf)) for i in range(20)]
+    found = judge([Evidence("X", [part]), Evidence("Y", others)])
+    assert found[0].verdict is Verdict.UNDECIDED
+
+
+LEVEL_OF_ONE = 0.05 / 3
