@@ -263,7 +263,10 @@ def open_records(
     options = ReadOptions(header=header, dialect=dialect or Dialect(), sheet=sheet)
     options = _share_dialect(states, options)
     opener = import_function(name, "records", "open_records")
-    return opener(name, states, columns, options, find_partitions(name, states))
+    partitions = find_partitions(name, states)
+    records: Records = opener(name, states, columns, options, partitions)
+    check_not_empty(name, (len(records), len(records.schema)))
+    return records
 
 
 def file_states(path: str | os.PathLike[str]) -> list[FileState]:
