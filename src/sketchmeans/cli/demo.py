@@ -72,6 +72,8 @@ def demo(
 
 
 def _print_customers(screen: Screen, customers: Any) -> None:
+    from sketchmeans.cli.demo_cases import NUMBERS
+
     sizes = customers.model.cluster_sizes_
     total = float(sizes.sum())
     rows = [
@@ -83,7 +85,7 @@ def _print_customers(screen: Screen, customers: Any) -> None:
         )
         for j in (-sizes).argsort(kind="stable").tolist()
     ]
-    titles = [f"median {name}" for name in customers.model.columns_]
+    titles = [f"median {name}" for name in NUMBERS]
     screen.print(f"Customers: {total:,.0f} rows of {customers.path}", style="bold")
     screen.print_table(("segment", "customers", "share", *titles), rows)
     screen.print(

@@ -19,7 +19,7 @@ from sklearn.metrics import (
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans
 from sketchmeans.cluster.table import TableClusterer
-from sketchmeans.datasets import write_customers
+from sketchmeans.datasets import make_customers, write_customers
 from sketchmeans.numerics.atomic_file import open_atomic
 from sketchmeans.numerics.linalg import Array
 
@@ -28,8 +28,8 @@ INK, WRONG, GREY = "#1f2937", "#d55e00", "#6b7280"
 
 #: Rows up to which the exact method is run.
 EXACT_ROWS = 5_000
-#: Columns by which customers are clustered.
-_NUMBERS = ("age", "orders", "revenue", "days_since_order")
+#: Columns whose medians are shown for each segment of customers.
+NUMBERS = ("age", "orders", "revenue", "days_since_order")
 #: Most points that are drawn.
 _DRAWN_POINTS = 20_000
 
@@ -74,7 +74,7 @@ class Customers:
     path: Path
     segments: Array
     model: TableClusterer
-    #: Of each cluster and column, in the units of the table.
+    #: Of each cluster and column of `NUMBERS`.
     medians: Array
     adjusted_rand: float
 
@@ -82,13 +82,11 @@ class Customers:
 def cluster_customers(path: Path) -> Customers:
     """Write the table of customers to a file, and find four segments in it."""
     segments = write_customers(path)
-    model = TableClusterer(
-        NystromKMeans(4, random_state=0), columns=list(_NUMBERS), missing="mean"
-    )
-    labels = model.fit(str(path)).labels_
-    prepared = model.prepare(str(path))
-    values = model.inverse_transform(prepared.read(0, len(prepared)))
-    medians = np.array([np.median(values[labels == j], axis=0) for j in range(4)])
+    model = TableClusterer(NystromKMeans(4, random_state=0)).fit(str(path))
+    labels = model.labels_
+    table, _ = make_customers()
+    values = np.column_stack([np.asarray(table[name], float) for name in NUMBERS])
+    medians = np.array([np.nanmedian(values[labels == j], axis=0) for j in range(4)])
     score = float(adjusted_rand_score(segments, labels))
     return Customers(path, segments, model, medians, score)
 

@@ -251,15 +251,14 @@ class KernelKMeans(KernelClusterer):
         limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self._tolerance}
         with progress.stage(f"{name}{many}", self.max_iter) as on_pass:
             results = lloyd(engine, centers, on_pass=on_pass, **limits)
-        result = min(results, key=lambda result: result.cost)
         if isinstance(start, Start) or not is_auto(self.n_init):
-            return result
+            return min(results, key=lambda result: result.cost)
         spent = sum(one.n_iter for one in results)
         quick = int(10.0 * SWAP_WORK / (len(rows) ** 2 * k))
         with progress.stage(f"{name}, swaps", most_trials(k)) as on_trial:
             return improve(
                 engine,
-                result,
+                results,
                 engine.distances_to,
                 rows.weights,
                 rngs[0].spawn(1)[0],

@@ -65,7 +65,7 @@ def search_clusters(
     if isinstance(start, Start):
         engine = new_engine(rows, space, schedule.budget)
         results = search.finish(engine, _given_centers(engine, start, kernel, k))
-    elif schedule.progressive and pays_to_project(rows, space, k):
+    elif schedule.progressive and pays_to_project(rows, space, k, schedule.n_init):
         engine, centers, labels = search.search_directions(rows, space, start, k, rng)
         results = search.finish(engine, centers, labels)
     elif is_remote:
@@ -146,7 +146,7 @@ def plan_schedule(
     sizes = sizes_for(rows, space, k) if progressive and is_seeded else []
     restarts = model._restarts(start)
     need = fit_need(rows, space, k, restarts, sizes[-1] if sizes else 0)
-    if progressive and is_seeded and pays_to_project(rows, space, k):
+    if progressive and is_seeded and pays_to_project(rows, space, k, restarts):
         need += projected_bytes(rows, space)
     thread = thread_need(rows, space, k, restarts)
     # Threads cost memory but change no bit: rather fewer of them than an error.

@@ -73,7 +73,11 @@ class TableClusterer(
     ClusterMixin,
     BaseEstimator,
 ):
-    """Cluster a table as it comes: with names, units, gaps and columns to leave out.
+    """Cluster a table as it comes: with names, units, words, dates and gaps.
+
+    The kind of each named column is found from its values: numbers, yes or no,
+    categories and dates become features of comparable weight; identifiers, free text,
+    constants and duplicates are left out.  `plan` shows what is done, and why.
 
     `predict` prepares new tables as `fit` did (columns, centre, scale, what fills
     gaps); it finds columns by name, in any order, and ignores others.  Rows are scaled
@@ -91,19 +95,28 @@ class TableClusterer(
         Columns to leave out.
     label_column : str or int, optional
         A column to leave out because it holds known classes; see `label_values`.
-    scale : {"standard", "robust", "none"}, default="standard"
+    as_kinds : dict of str to str, optional
+        The kind of a column, by name, where it is not the one that is found:
+        "numeric", "boolean", "category" or "date".
+    scale : {"auto", "standard", "robust", "log", "none"}, default="auto"
+        - "auto": as "standard", and skewed numbers of named columns by
+          ``asinh((x − shift) / unit)``, which is logarithmic, where that halves their
+          skewness.
         - "standard": mean 0 and standard deviation 1, as scikit-learn's
           `StandardScaler`.  A sparse table is not centred.
+        - "log": as "auto", for all numbers of named columns.
         - "robust": median 0 and distance 1 between the quartiles, as `RobustScaler`;
           a column whose quartiles are equal has standard deviation 1.  Of more than
           4 million values the quartiles are those of a random sample of that size.
         - "none": unchanged.  Columns in small units then hardly count.
 
         A constant column is divided by 1.
-    missing : {"error", "drop", "mean"}, default="error"
-        What to do with missing values (NaN, null): raise, leave out the row, or fill in
-        the mean of the column.  A row that is left out has the label −1, so that labels
-        are in line with the rows of the table.
+    missing : {"auto", "fill", "mean", "drop", "error"}, default="auto"
+        What to do with missing values (NaN, null): fill in the median of the column, or
+        its mean, leave out the row, or raise.  "auto" is "fill" for columns with names,
+        and "error" for others.  Where gaps are filled, those of a category are a level
+        of their own if they are at least 1% of the rows.  A row that is left out has
+        the label −1, so that labels are in line with the rows of the table.
 
     Attributes
     ----------
@@ -114,15 +127,23 @@ class TableClusterer(
     columns_ : list of str or int
         The columns that were clustered by; `n_features_in_` is their number, and
         `feature_names_in_` has their names.
-    center_, scale_ : ndarray of shape (d,)
-        A value x was turned into ``(x − center_) / scale_``.
-    fill_ : ndarray of shape (d,) or None
-        What takes the place of missing values.
+    plan_ : list of ColumnPlan
+        What each column of a table with names is, why, and how it is used.
+    kinds_ : dict of str to str
+        The kind of each of these columns.
+    column_weights_ : ndarray of shape (d,)
+        The share of each of `columns_` in the variance of the prepared rows.
+    features_ : list of str or int
+        What the columns have become: a category is one feature for each level.
+    center_, scale_ : ndarray of shape (n_features,)
+        A value x of a feature was turned into ``(x − center_) / scale_``.
+    fill_ : ndarray of shape (n_features,) or None
+        What takes the place of missing values, in `n_filled_` rows.
     n_scale_rows_, n_dropped_ : int
         Rows from which the scale was learned, and rows that were left out.
     exemplar_indices_, exemplars_ : ndarray of shape (k,) and (k, d)
         The row of the table that is nearest to the centre of each cluster: its number
-        and its values, in the units of the table.
+        and its values, in the units of the table; objects if some are words or dates.
     cost_, inertia_, cluster_sizes_, n_iter_, converged_
         As in `estimator_`, like the exemplars only if that has them.
     dialect_, zero_based_ : dict or None, bool
@@ -237,6 +258,9 @@ class TableClusterer(
         scaling, missing = self._rules(table)
         plan: list[ColumnPlan] = []
         if table.types is not None:
+            if not any(table.types[str(name)] for name in chosen):  # before it is read
+                numbers = SourceRows(table.open(chosen), Workers(1))
+                numbers.check_memory(self._budget())
             plan = self._plan(table, chosen, sample_weight)
             check_usable(table.path, plan)
             chosen = [column.name for column in plan if column.is_used]

@@ -37,8 +37,9 @@ from sketchmeans.numerics.linalg import Array
 _FIRST_PASSES = 5
 #: Restarts of which none is dropped before the last subsample.
 _FINALISTS = 4
-#: Size of the first subsample, and enough rows a cluster.
+#: Size of the first subsample, and enough rows a cluster; enough to seed it.
 _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
+_SEEDED_ROWS, _SEEDED_ROWS_PER_CLUSTER = 8192, 16
 #: The last subsample has at most this share of all rows, and at most so many ...
 _LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 64
 #: ... or this share, where a first subsample of enough rows would be more ...
@@ -182,7 +183,8 @@ class Search:
         with engine.backend.prefetch(beside=sizes[-1] if sizes else 0):
             nested = nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
             sizes = [min(size, len(nested)) for size in sizes]
-            first = nested.leading(sizes[0]) if sizes else rows
+            enough = max(_SEEDED_ROWS, _SEEDED_ROWS_PER_CLUSTER * n_clusters)
+            first = nested.leading(min(sizes[0], enough)) if sizes else rows
             weights = np.ones(len(first)) if first.weights is None else first.weights
             with self.progress.step("seeding"):
                 distances = self.distances(first)
@@ -281,8 +283,8 @@ class Search:
         tried.  They may take `max_passes`; 0 is as many as the restarts took, or as
         take no time to speak of.  Rows become centres out of those `among`.
         """
-        best, *others = sorted(results, key=lambda result: result.cost)
-        rows, k = engine.rows, len(best.counts)
+        _, *others = sorted(results, key=lambda result: result.cost)
+        rows, k = engine.rows, len(results[0].counts)
         if not max_passes:
             quick = int(SWAP_WORK / (len(rows) * engine.space.n_columns * k))
             max_passes = max(sum(result.n_iter for result in results), quick)
@@ -290,7 +292,7 @@ class Search:
         with self.progress.stage(name, most_trials(k)) as on_trial:
             best = improve(
                 engine,
-                best,
+                results,
                 self.distances(rows),
                 rows.weights,
                 rng,
@@ -315,7 +317,7 @@ class Search:
         Others, which could not win against it, are dropped.
         """
         best, k = min(results, key=lambda result: result.cost), len(results[0].counts)
-        most = round(_BREATHS * min(1.0, (_BREATHED_CLUSTERS / k) ** 2))
+        most = round(_BREATHS * min(1.0, (_BREATHED_CLUSTERS / k) ** 3))
         if k < _FEW_CLUSTERS or not most:
             return results
         name = f"{name}{len(engine.rows):,} rows, breathing"

@@ -124,7 +124,7 @@ class EncodedSource(Source):
             except OtherKindError as error:
                 row = rows.start + error.row if isinstance(rows, slice) else error.row
                 raise ValueError(
-                    f"{self.path} has another kind of value in row {row:,}, column "
+                    f"{self.path} has another kind of value in row {row}, column "
                     f"{name!r}: {error}. Correct it, or leave out the column with "
                     "exclude=."
                 ) from error
