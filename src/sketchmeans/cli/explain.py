@@ -14,7 +14,6 @@ import typer
 from sketchmeans.cli.columns import MAX_COLUMNS
 from sketchmeans.cli.files import (
     REPORT,
-    STREAM,
     STREAM_NAME,
     check_outputs,
     is_model,
@@ -22,6 +21,7 @@ from sketchmeans.cli.files import (
     open_table,
     read_classes,
 )
+from sketchmeans.cli.labels import STREAM
 from sketchmeans.cli.options import FileOptions, PrintOptions
 from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration

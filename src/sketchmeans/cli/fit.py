@@ -22,7 +22,6 @@ from sketchmeans.cli.files import (
     LABELS,
     MODEL,
     REPORT,
-    STREAM,
     check_outputs,
     find_swapped,
     make_clusterer,
@@ -30,8 +29,8 @@ from sketchmeans.cli.files import (
     open_model_rows,
     open_table,
     read_classes,
-    write_labels,
 )
+from sketchmeans.cli.labels import STREAM, choose_beside, write_labels
 from sketchmeans.cli.options import (
     EstimatorOptions,
     FileOptions,
@@ -56,6 +55,8 @@ def fit(
     report: str | None = None,
     checkpoint: str | None = None,
     certify: float | None = None,
+    identifier: str | None = None,
+    keep_columns: bool = False,
     table_options: TableOptions,
     file_options: FileOptions,
     estimator_options: EstimatorOptions,
@@ -85,6 +86,7 @@ def fit(
 
     with open_table(data, file_options, screen) as table:
         clusterer = make_clusterer(table_options, estimator, table)
+        beside = choose_beside(table, outputs["--labels"], identifier, keep_columns)
         start = time.perf_counter()
         if k is None:
             k = _choose_count(screen, clusterer, table, estimator_options)
@@ -98,7 +100,7 @@ def fit(
         classes = read_classes(clusterer, table)
         writers: dict[str, Callable[[str], object]] = {
             "--model": lambda file: save(clusterer, file),
-            "--labels": lambda file: write_labels(clusterer.labels_, file),
+            "--labels": lambda file: write_labels(clusterer.labels_, file, beside),
             "--report": lambda file: write_model_report(
                 screen, clusterer, table, file, classes
             ),
@@ -300,6 +302,8 @@ def predict(
     data: str,
     *,
     out: str = STREAM,
+    identifier: str | None = None,
+    keep_columns: bool = False,
     file_options: FileOptions,
     print_options: PrintOptions,
 ) -> None:
@@ -320,6 +324,7 @@ def predict(
         open_table(data, file_options, screen) as table,
         Display(screen) as display,
     ):
+        beside = choose_beside(table, out, identifier, keep_columns)
         start = time.perf_counter()
         display.next("Labelling rows")
         # Rows with missing values are found first.
@@ -330,8 +335,8 @@ def predict(
         labels = fitted.predict(rows)
         display.finish()
         seconds = time.perf_counter() - start
+        write_labels(labels, out, beside)
     dropped = int((labels < 0).sum())
-    write_labels(labels, out)
     files = [] if out == STREAM else [out]
     screen.print_json(
         {

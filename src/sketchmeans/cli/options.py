@@ -285,6 +285,12 @@ OPTIONS: dict[str, Any] = {
     ),
     "fit.model": _files("Save the model to this file.", **_FILE),
     "labels": _files(_LABELS_HELP, **_FILE),
+    "identifier": _files(
+        "Write this column beside the labels, in place of row numbers.", "--id", **_NAME
+    ),
+    "keep_columns": _files(
+        "Write all columns of the table beside the labels.", "--keep-columns"
+    ),
     "choose.report": _files(
         "Write a report on the clusters to this HTML file.",
         "--report",
