@@ -411,6 +411,16 @@ def test_certify(data, run):
     refused(run("certify", model, data / "shop.csv", "--ratio", "0.5"), 1, "ratio")
 
 
+def test_fit_with_a_proof(data, run):
+    arguments = ("fit", data / "shop.csv", "-k", "3", "--certify", "1")
+    said = run(*arguments)
+    assert said.code == 0
+    assert "proved optimum between" in said.out
+    found = run(*arguments, "--json").json
+    assert found["certificate"]["cost"] == pytest.approx(found["cost"], rel=1e-3)
+    refused(run(*arguments, "--method", "spectral"), 2, "no meaning for --estimator")
+
+
 def test_compare(data, run):
     options = ("-k", 3, *TABLE, "--landmarks", "uniform,kmeans++", "--n-landmarks", 30)
     said = run("compare", data / "shop.csv", *options)

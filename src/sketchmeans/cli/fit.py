@@ -13,6 +13,8 @@ from sketchmeans.cli.columns import print_used_columns
 from sketchmeans.cli.explain import (
     count_rows,
     describe_kernel,
+    find_certificate,
+    print_certificate,
     print_sizes,
     write_model_report,
 )
@@ -53,6 +55,7 @@ def fit(
     labels: str | None = None,
     report: str | None = None,
     checkpoint: str | None = None,
+    certify: float | None = None,
     table_options: TableOptions,
     file_options: FileOptions,
     estimator_options: EstimatorOptions,
@@ -72,6 +75,11 @@ def fit(
     if checkpoint is not None and "checkpoint" not in known:
         raise typer.BadParameter(
             f"--checkpoint has no meaning for --estimator {name}; leave it out."
+        )
+    if certify is not None and name == "spectral":
+        raise typer.BadParameter(
+            "--certify has no meaning for --estimator spectral, whose result says how "
+            "small a normalised cut can be; leave it out."
         )
     from sketchmeans import save
 
@@ -96,8 +104,19 @@ def fit(
             ),
         }
         failures = _write_outputs(screen, outputs, writers)
+        proof = None
+        if certify is not None:
+            with Display(screen) as display:
+                rows = clusterer.prepare(table)
+                proof = find_certificate(
+                    display, clusterer, rows, max_seconds=certify, random_state=0
+                )
     result = _describe_fit(clusterer, seconds, classes)
     _print_fit(screen, clusterer, result)
+    if proof is not None:
+        screen.print()
+        print_certificate(screen, proof)
+        result["certificate"] = {**proof.to_dict(), "interval": proof.interval}
     _print_outputs(screen, result, outputs, failures)
 
 

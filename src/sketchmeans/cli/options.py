@@ -196,6 +196,12 @@ OPTIONS: dict[str, Any] = {
         "--random-state",
         min=0,
     ),
+    "certify": _output(
+        "Prove how far the clusters are from the best possible, for this time.",
+        "--certify",
+        metavar="SECONDS",
+        min=0.1,
+    ),
     "seconds": typer.Option(help="Time to look for a proof.", metavar="S", min=0.0),
     "ratio": typer.Option(
         help="Stop when the cost is proved to be at most R × the best.", metavar="R"
