@@ -219,9 +219,10 @@ def find_dialect(
     'separated by semicolons, decimal comma, in UTF-8'
     """
     state = find_states(os.fspath(path))[0]
+    options = ReadOptions(header=header, dialect=dialect or Dialect(), sheet=sheet)
+    check_options(state, options)
     if not has_option(state, "dialect"):
         return None
-    options = ReadOptions(header=header, dialect=dialect or Dialect(), sheet=sheet)
     return import_reader(state, "dialect")(state, options)
 
 
