@@ -40,10 +40,11 @@ def main(arguments: list[str] | None = None) -> None:
     )
     Store(out / "results" / "runs.csv", ["run"]).append([run])
     stages = [options.repeats] if options.repeats else _STAGES[options.grid]
-    for repeats in stages:
+    for stage, repeats in enumerate(stages):
+        if stage:
+            names = undecided_experiments(out, names)
         for name in names:
             _run_one(name, repeats, out, run["run"], options)
-        names = undecided_experiments(out, names)
 
 
 def _run_one(

@@ -82,8 +82,12 @@ def _drawn(cell: Cell, context: Context) -> Array:
 
 
 def curve_sizes(n: int) -> Array:
-    """Return ten numbers of landmarks from √n/4 to n/4."""
-    return np.unique(np.geomspace(max(sqrt(n) / 4, 3), n / 4, 10).round().astype(int))
+    """Return numbers of landmarks from k to n/4.
+
+    The first is the same for all n: one that grew as √n would turn every m* below it
+    into support for the claim.
+    """
+    return np.unique(np.geomspace(_K, n / 4, 12).round().astype(int))
 
 
 def _curve(cell: Cell, context: Context) -> list[Row]:
