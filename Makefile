@@ -16,9 +16,11 @@ NUMERICAL := $(addprefix tests/, contracts/test_kernels.py kernels/test_bandwidt
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.sketchmeans-dev
+DOCS_STAMP := $(VENV)/.sketchmeans-docs
+PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-numerical lint demo bench bench-plane clean
+.PHONY: help test test-numerical lint demo docs docs-serve bench bench-plane clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -34,8 +36,14 @@ lint: $(STAMP)  ## Check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-demo: $(STAMP)  ## Cluster three examples: a table, a picture and a report
+demo: $(STAMP)  ## Segments of customers, then clusters of any shape: tables and reports
 	$(BIN)/sketchmeans demo --out build/demo
+
+docs: $(DOCS_STAMP)  ## Build the documentation, build/site/index.html; a warning is an error
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/site
+
+docs-serve: docs  ## Build the documentation and serve it at http://localhost:8000
+	$(BIN)/python -m http.server --directory build/site --bind localhost $(PORT)
 
 bench: $(STAMP)  ## Run the benchmarks against scikit-learn (minutes)
 	$(BIN)/python -m benchmarks.fit
@@ -44,7 +52,7 @@ bench-plane: $(STAMP)  ## All table sizes and numbers of clusters beside six pee
 	$(BIN)/python -m benchmarks.plane
 
 clean:  ## Remove .venv, caches and build products
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted set-up starts again.
@@ -52,4 +60,8 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@

@@ -37,7 +37,7 @@ class Line:
 
 LINES = (
     Line("iris", 3, 1.0, 1.03, 10),
-    Line("digits", 10, 1.0, 1.03, 10, subset_size=900),
+    Line("digits", 10, 1.0, 1.03, 10),
     Line("usps", 10, 1.0, 1.05, 60),
     Line("usps", 10, 1.0, 1.04, 60, plain=True),
     Line("segment", 7, 1.0, 1.15, 60),

@@ -1,60 +1,78 @@
-"""A fit on a Dask cluster of one and two worker processes beside the local fit.
+"""A fit on a Dask cluster of worker processes beside the local fit of the same rows.
 
-The rows are in memory: an array for the local fit, persisted partitions for Dask.  A
-worker has one thread; the local fit has as many as there are cores.  Subsamples and
-landmarks are worked on in this process in all cases, full passes on the workers.
-Methods take turns, and a line has the median over the seeds.  The target is that two
-workers take at most 1.5 times as long as the local fit, on a fit of at least 10 s.
+A worker has one thread; the local fit has as many as there are cores.  Rows are
 
-    python -m benchmarks.dask_scaling
+- persisted: in the memory of the workers, and an array for the local fit;
+- lazy: made by the workers when they are asked for, and by threads before the local
+  fit, whose seconds include that;
+- parquet: read by `dd.read_parquet`, and by the local fit from the same files.
+
+For each there are seconds, the ratio to the local fit, and where the time goes: stages
+as the progress of a fit has them, tasks of a pass, and bytes that workers send each
+other.  Targets with two workers: 1.3 times the local fit for persisted rows, 1.5 times
+for others.
+
+    python -m benchmarks.dask_scaling --rows 10000000
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from statistics import median
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
-from dask.distributed import Client, LocalCluster, wait
+import pyarrow as pa
+import pyarrow.parquet as pq
+from dask.distributed import Client, LocalCluster, get_task_stream, wait
 
 from benchmarks.data import Array
-from benchmarks.measure import Run, measure
 from benchmarks.table import at_most, banner
 from sketchmeans import NystromKMeans
+from sketchmeans.distributed.backend import DaskBackend
+from sketchmeans.engine.progress import Progress
 
-_FEATURES, _CLUSTERS = 64, 20
-_TARGET = at_most(1.5)
-_LONG = 10.0
+_FEATURES, _CLUSTERS, _LANDMARKS = 20, 10, 200
+#: Whole blocks of any width.
+_HEIGHT = 32 * 4096
+_TARGETS = {"persisted": at_most(1.3), "lazy": at_most(1.5), "parquet": at_most(1.5)}
 
 
-def partition(number: int, n_rows: int) -> Array:
+def partition(number: int) -> Array:
     """Return rows of clusters that overlap, so that a fit has some passes."""
-    centres = np.random.default_rng(0).normal(scale=0.5, size=(_CLUSTERS, _FEATURES))
+    centres = np.random.default_rng(0).normal(scale=0.8, size=(_CLUSTERS, _FEATURES))
     rng = np.random.default_rng([1, number])
-    X = rng.standard_normal((n_rows, _FEATURES), dtype=np.float32)
-    X += centres.astype(np.float32)[rng.integers(_CLUSTERS, size=n_rows)]
+    X = rng.standard_normal((_HEIGHT, _FEATURES), dtype=np.float32)
+    X += centres.astype(np.float32)[rng.integers(_CLUSTERS, size=_HEIGHT)]
     return X
 
 
-def persisted(n_parts: int, n_rows: int) -> da.Array:
-    """Return the same rows in the memory of the workers."""
-    parts = [
-        da.from_delayed(
-            dask.delayed(partition)(number, n_rows), (n_rows, _FEATURES), np.float32
-        )
-        for number in range(n_parts)
-    ]
-    together = da.concatenate(parts).persist()
-    wait(together)
-    return together
+def lazy_rows(n_parts: int) -> da.Array:
+    shape = (_HEIGHT, _FEATURES)
+    make = dask.delayed(partition)
+    parts = [da.from_delayed(make(i), shape, np.float32) for i in range(n_parts)]
+    return da.concatenate(parts)
+
+
+def write_parquet(folder: Path, n_parts: int) -> None:
+    names = [f"x{j}" for j in range(_FEATURES)]
+    for i in range(n_parts):
+        table = pa.table(dict(zip(names, partition(i).T.copy(), strict=True)))
+        pq.write_table(table, folder / f"part-{i:05d}.parquet", row_group_size=_HEIGHT)
 
 
 @contextmanager
-def cluster(n_workers: int) -> Iterator[None]:
+def cluster(n_workers: int) -> Iterator[Client]:
     """Give Dask so many worker processes of one thread."""
     with (
         LocalCluster(
@@ -64,68 +82,167 @@ def cluster(n_workers: int) -> Iterator[None]:
             dashboard_address=":0",
             memory_limit="4GB",
         ) as local,
-        Client(local),
+        Client(local) as client,
     ):
-        yield
+        yield client
 
 
-def fitted(X: object, landmarks: int, seed: int) -> Run[NystromKMeans]:
-    model = NystromKMeans(_CLUSTERS, n_landmarks=landmarks, tol=1e-6, random_state=seed)
-    return measure(lambda: model.fit(X))
+@dataclass
+class Trace:
+    """Seconds of the stages of a fit, and of its passes over all rows."""
+
+    stages: dict[str, float] = field(default_factory=dict)
+    passes: list[tuple[str, float]] = field(default_factory=list)
+
+    @contextmanager
+    def record(self) -> Iterator[None]:
+        """Note what a fit does, by the steps that it reports."""
+        step, stage, run = Progress.step, Progress.stage, DaskBackend.run
+
+        def timed(method: Any) -> Any:
+            @contextmanager
+            def inner(progress: Any, name: str, *given: Any) -> Iterator[Any]:
+                start = time.perf_counter()
+                with method(progress, name, *given) as value:
+                    yield value
+                spent = time.perf_counter() - start
+                kind = "full passes" if name.startswith("all ") else name
+                kind = "race on subsamples" if " rows" in kind else kind
+                self.stages[kind] = self.stages.get(kind, 0.0) + spent
+
+            return inner
+
+        def timed_run(backend: Any, reduction: Any, *values: Any) -> Any:
+            start = time.perf_counter()
+            found = run(backend, reduction, *values)
+            spent = time.perf_counter() - start
+            self.passes.append((type(reduction).__name__, spent))
+            return found
+
+        Progress.step, Progress.stage = timed(step), timed(stage)  # type: ignore[method-assign]
+        DaskBackend.run = timed_run  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            Progress.step, Progress.stage = step, stage  # type: ignore[method-assign]
+            DaskBackend.run = run  # type: ignore[method-assign]
 
 
-def on_cluster(
-    n_workers: int, n_parts: int, height: int, landmarks: int, seeds: int
-) -> list[Run[NystromKMeans]]:
-    """Return the fits on a cluster, with labels as arrays."""
-    with cluster(n_workers):
-        parts = persisted(n_parts, height)
-        fitted(parts[: 8 * 4096], landmarks, 0)  # imports, in the workers
-        runs = [fitted(parts, landmarks, seed) for seed in range(seeds)]
-        for run in runs:
-            run.value.labels_ = run.value.labels_.compute()
-    return runs
+@dataclass(frozen=True)
+class Fit:
+    """A fit, its seconds and where they went."""
+
+    model: NystromKMeans
+    seconds: float
+    trace: Trace
+    n_tasks: int = 0
+    sent: int = 0
+
+
+def fit(X: Any) -> Fit:
+    model = NystromKMeans(_CLUSTERS, n_landmarks=_LANDMARKS, random_state=0)
+    trace = Trace()
+    with trace.record():
+        start = time.perf_counter()
+        model.fit(X)
+        return Fit(model, time.perf_counter() - start, trace)
+
+
+def sent_bytes(client: Client) -> int:
+    """Return the bytes that workers have received from others so far."""
+
+    def received(dask_worker: Any) -> int:
+        return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+
+    return sum(client.run(received).values())
+
+
+def fit_on_cluster(client: Client, X: Any) -> Fit:
+    before = sent_bytes(client)
+    with get_task_stream(client) as stream:
+        found = fit(X)
+    labels = found.model.labels_.compute()
+    found.model.labels_ = labels
+    n_tasks = len(stream.data)
+    return Fit(
+        found.model,
+        found.seconds,
+        found.trace,
+        n_tasks,
+        sent_bytes(client) - before,
+    )
+
+
+def show(name: str, found: Fit, local: Fit) -> None:
+    ratio = found.seconds / local.seconds
+    print(f"{name:<22}{found.seconds:>8.2f} s{ratio:>8.2f} x local", end="")
+    if found is not local:
+        gap = abs(found.model.cost_ / local.model.cost_ - 1.0)
+        same = np.array_equal(found.model.labels_, local.model.labels_)
+        print(
+            f"  cost off by {gap:.0e}, labels {'equal' if same else 'DIFFER'}", end=""
+        )
+        n_calls = max(len(found.trace.passes), 1)
+        print(
+            f"\n    {found.n_tasks} tasks, of {n_calls} passes over all rows, "
+            f"{found.sent / 1e6:.1f} MB between workers",
+            end="",
+        )
+    print()
+    for stage, seconds in found.trace.stages.items():
+        print(f"    {stage:<28}{seconds:>8.2f} s")
+    for kind, seconds in found.trace.passes:
+        print(f"      pass {kind:<21}{seconds:>8.2f} s")
+
+
+def measure(kind: str, n_parts: int, folder: Path, workers: list[int]) -> None:
+    """Print the local fit of some rows, and fits on clusters."""
+    source: Any = str(folder)
+    fit(partition(0))  # imports
+    start = time.perf_counter()
+    if kind != "parquet":
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            source = np.concatenate(list(pool.map(partition, range(n_parts))))
+    making = time.perf_counter() - start
+    local = fit(source)
+    if kind == "lazy":
+        local = replace(local, seconds=making + local.seconds)
+    show(f"{kind}, local", local, local)
+    del source
+    for n in workers:
+        with cluster(n) as client:
+            X = dd.read_parquet(folder) if kind == "parquet" else lazy_rows(n_parts)
+            fit(lazy_rows(2 * n))  # imports, in the workers
+            if kind == "persisted":
+                X = X.persist()
+                wait(X)
+            found = fit_on_cluster(client, X)
+        show(f"{kind}, {n} workers", found, local)
+        if n == 2:
+            target = _TARGETS[kind]
+            ratio = found.seconds / local.seconds
+            verdict = "met" if target.met(ratio) else "not met"
+            print(f"    2 workers / local {ratio:.2f}, target {target}: {verdict}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=2**22)
-    parser.add_argument("--partitions", type=int, default=16)
-    parser.add_argument("--landmarks", type=int, default=640)
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--kinds", nargs="+", default=list(_TARGETS))
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     options = parser.parse_args()
-    print(banner(options.seeds), flush=True)
-    n_parts = options.partitions
-    height = -(-options.rows // n_parts)
-    X = np.concatenate([partition(number, height) for number in range(n_parts)])
-    local = [fitted(X, options.landmarks, seed) for seed in range(options.seeds)]
-    found = {"local": local}
-    for n in (1, 2):
-        found[f"{n} worker" + "s" * (n > 1)] = on_cluster(
-            n, n_parts, height, options.landmarks, options.seeds
-        )
-    base = median(run.seconds for run in local)
-    single = median(run.seconds for run in found["1 worker"])
+    n_parts = max(options.rows // _HEIGHT, 1)
+    print(banner(1), flush=True)
     print(
-        f"# {len(X):,} x {_FEATURES} float32, {n_parts} partitions, "
-        f"m={options.landmarks}, k={_CLUSTERS}"
+        f"# {n_parts * _HEIGHT:,} x {_FEATURES} float32, {n_parts} partitions, "
+        f"k={_CLUSTERS}, m={_LANDMARKS}, {os.cpu_count()} cores"
     )
-    print(f"{'fit':<10}{'s':>8}{'of local':>10}{'speed-up':>10}{'passes':>8}  labels")
-    for name, runs in found.items():
-        seconds = median(run.seconds for run in runs)
-        same = all(
-            np.array_equal(run.value.labels_, mine.value.labels_)
-            for run, mine in zip(runs, local, strict=True)
-        )
-        print(
-            f"{name:<10}{seconds:>8.2f}{seconds / base:>10.2f}{single / seconds:>10.2f}"
-            f"{runs[0].value.n_iter_:>8}  {'the same' if same else 'DIFFER'}"
-        )
-    ratio = median(run.seconds for run in found["2 workers"]) / base
-    verdict = "met" if _TARGET.met(ratio) else "not met"
-    if base < _LONG:
-        verdict += f"; the local fit took less than {_LONG:g} s"
-    print(f"2 workers / local {ratio:.2f}, target {_TARGET}: {verdict}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if "parquet" in options.kinds:
+            write_parquet(folder, n_parts)
+        for kind in options.kinds:
+            measure(kind, n_parts, folder, options.workers)
 
 
 if __name__ == "__main__":

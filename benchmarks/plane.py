@@ -1,10 +1,11 @@
 """The whole plane: from 150 to 581,012 rows, from 3 to 1,000 clusters, and all peers.
 
-Every fit runs in a process of its own, methods take turns, and times and costs are
-medians over the seeds.  A kernel cell gives all methods the same bandwidth and as many
-uniform landmarks; peers cluster scikit-learn's Nyström features.  Everything is float32
-and at its defaults, but for what a peer's documents advise: faiss gets 25 iterations
-over all rows.  Peers that are not installed are left out, and named.
+Every fit is the first in a process of its own, after all imports; methods take turns,
+and times and costs are medians over the seeds.  A kernel cell gives all methods the
+same bandwidth and as many uniform landmarks; peers cluster scikit-learn's Nyström
+features.  Everything is float32 and at its defaults, but for what a peer's documents
+advise: faiss gets 25 iterations over all rows.  Peers that are not installed are left
+out, and named.
 
 The cost is that of the labels: the mean squared distance to the mean of the cluster in
 the original space, or in the span of the landmarks, worked out in float64 by one judge.
@@ -22,6 +23,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -158,6 +160,14 @@ PEERS: dict[str, tuple[str, Callable[[Array, int, int], Array]]] = {
 }
 
 
+def _import(method: str) -> None:
+    """Load what a method needs: imports are no part of a fit, ours or a peer's."""
+    name = "sketchmeans" if method == "sketchmeans" else PEERS[method][0]
+    modules = [f"{name}.cluster" if name.startswith("sk") else name]
+    for module in [*modules, "sklearn.kernel_approximation"]:
+        import_module(module)
+
+
 def installed_peers() -> list[str]:
     """Return the peers that can be imported."""
     return [name for name, (module, _) in PEERS.items() if find_spec(module)]
@@ -249,6 +259,7 @@ def _kernel_cost(X: Array, labels: Array, k: int, gamma: float) -> float:
 def run_one(cell: Cell, method: str, seed: int, directory: Path | None) -> None:
     """Fit, judge and print seconds, cost and peak memory as JSON."""
     X = load(cell.table, directory)
+    _import(method)
     run = measure(lambda: fit(cell, method, X, seed))
     cost = judge(cell, X, np.asarray(run.value).astype(np.intp))
     found = {"seconds": run.seconds, "cost": cost, "peak_kb": run.peak_bytes / 1024}
@@ -308,6 +319,20 @@ class Line:
         found += f"  {self.rival:12}{other[0]:8.2f} s {other[1]:12.6g}"
         return f"{found}  time {self.time_ratio:6.2f}  cost {self.cost_ratio:.4f}"
 
+    def row(self) -> str:
+        """Return the line as one of a Markdown table."""
+        seconds, cost, _ = self.ours
+        rival = self.peers[self.rival]
+        cells = [self.cell.name, f"{seconds:.3g} s", f"{cost:.6g}", self.rival]
+        cells += [f"{rival[0]:.3g} s", f"{rival[1]:.6g}"]
+        cells += [f"{self.time_ratio:.2f}", f"{self.cost_ratio:.4f}"]
+        return f"| {' | '.join(cells)} |"
+
+
+_HEADER = """| cell | ours | cost | rival | its time | its cost | time | cost |
+|---|---|---|---|---|---|---|---|
+"""
+
 
 def run_cell(
     cell: Cell, seeds: list[int], peers: list[str], directory: Path | None
@@ -344,6 +369,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="words of cell names")
     parser.add_argument("--peers", nargs="+", choices=list(PEERS))
     parser.add_argument("--csv", type=Path, help="write all medians to this file")
+    parser.add_argument("--markdown", type=Path, help="add a table to this file")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -361,6 +387,9 @@ def main() -> None:
             continue
         lines.append(run_cell(cell, seeds, peers, asked.data))
         print(lines[-1], flush=True)
+    if asked.markdown:
+        with asked.markdown.open("a") as file:
+            print(f"\n{_HEADER}" + "\n".join(line.row() for line in lines), file=file)
     if asked.csv:
         rows = ["table,k,landmarks,method,seconds,cost,peak_kb"]
         for line in lines:

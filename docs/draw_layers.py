@@ -16,6 +16,7 @@ ROOT = HERE.parent / "src" / "sketchmeans"
 #: A package imports from itself and from packages before it.
 LAYERS = (
     "numerics",
+    "datasets",
     "data",
     "kernels",
     "engine",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         SpectralKMeans,
     )
     from sketchmeans.cluster.table import TableClusterer
-    from sketchmeans.data.sources import open_rows
+    from sketchmeans.data.sources import Dialect, open_rows
     from sketchmeans.engine.checkpoint import Checkpoint
     from sketchmeans.kernels import Kernel
     from sketchmeans.landmarks import Landmarks, select_landmarks
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ApproximateSVD",
     "Checkpoint",
+    "Dialect",
     "FeatureSampling",
     "Kernel",
     "KernelKMeans",
@@ -62,6 +63,7 @@ __all__ = [
 _HOMES = {
     "ApproximateSVD": "reduction",
     "Checkpoint": "engine.checkpoint",
+    "Dialect": "data.sources",
     "FeatureSampling": "reduction",
     "Kernel": "kernels",
     "KernelKMeans": "cluster",

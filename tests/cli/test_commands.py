@@ -273,6 +273,49 @@ def test_a_checkpoint_is_taken_up(data, run, tmp_path):
     refused(other, 2, "--checkpoint .* is of another fit: --n-clusters is 4 and was 3")
 
 
+def test_a_table_as_it_is(data, run, tmp_path):
+    """The whole table alone, with words and gaps."""
+    model, labels = tmp_path / "m.skm", tmp_path / "l.csv"
+    told = run("fit", data / "shop.csv", "-k", 3, "-o", model, "-o", labels)
+    assert (told.code, told.err) == (0, "")
+    assert re.search(r"numbers +income, age, ratio +\(8\d% of the weight\)", told.out)
+    assert re.search(r"categories +segment +\(1\d% of the weight\)", told.out)
+    assert "left out    customer (nearly every value is different)" in told.out
+    assert "gaps in 2 rows, by the median of the column" in told.out
+    expected = pd.read_csv(labels)["label"]
+    found = run("fit", data / "shop.parquet", "-k", 3, "--json").json
+    assert found["kinds"]["customer"] == "identifier"
+    assert sum(found["column_weights"]) == pytest.approx(1.0)
+    assert all(type(size) is int for size in found["cluster_sizes"])
+    # The table first, its columns in capitals, and a level that the fit has not seen.
+    other = FRAME.rename(columns={"age": "AGE"})
+    other.loc[0, "segment"] = "z"
+    other.to_csv(tmp_path / "other.csv", index=False)
+    told = run("predict", tmp_path / "other.csv", model, "-o", labels)
+    assert told.code == 0
+    assert "m.skm is the model and" in told.err
+    assert "'AGE' for 'age': taken for the same column" in told.err
+    assert "1 value in column 'segment' that is no level of the fit" in told.err
+    assert (pd.read_csv(labels)["label"] == expected)[1:].all()
+
+
+def test_kinds_are_typed(data, run):
+    words = ("fit", data / "shop.csv", "-k", 3, "--json", "--as")
+    found = run(*words, "age=category").json
+    assert found["kinds"]["age"] == "category"
+    refused(run(*words, "age"), 2, "--as age should be NAME=KIND")
+    refused(run(*words, "age=float"), 2, "--as age=float should be one of")
+    refused(run(*words, "tall=numeric"), 1, "no column 'tall'")
+    refused(run(*words, "customer=numeric"), 2, "--as customer=numeric does not fit")
+
+
+def test_the_ending_says_what_is_written(data, run, tmp_path):
+    words = ("fit", data / "shop.csv", "-k", 3, "-o")
+    refused(run(*words, tmp_path / "x.txt"), 2, "x.txt should end in .skm")
+    twice = run(*words, tmp_path / "x.csv", "--labels", tmp_path / "y.csv")
+    refused(twice, 2, "x.csv: --labels .*y.csv is written already")
+
+
 # --- standard input and output --------------------------------------------------------
 
 
@@ -410,7 +453,11 @@ def test_choose_for_machines(data, run):
     assert len(found["reasons"]) == 2
     prepared = python_model().fit_preparation(FRAME).prepare(FRAME)
     path = diagnostics.cluster_count_path(prepared, [2, 3], random_state=0)
-    assert found["cluster_count_path"]["stability"] == pytest.approx(path["stability"])
+    assert found["cluster_count_path"]["cost"] == pytest.approx(path["cost"])
+    count = diagnostics.choose_n_clusters(prepared, [2, 3], random_state=0)
+    assert found["cluster_count"] == count.to_dict()
+    assert found["cluster_count_path"]["stability"] == pytest.approx(count.agreement)
+    assert found["method"] == "nystrom"
     grid = diagnostics.bandwidth_grid(prepared, random_state=0)
     assert found["bandwidth_path"]["gamma"] == pytest.approx(grid)
     assert found["gamma"] in found["bandwidth_path"]["gamma"]
@@ -419,6 +466,17 @@ def test_choose_for_machines(data, run):
     found = run("choose", data / "shop.csv", *TABLE, *given).json
     assert found["cluster_count_path"] is found["bandwidth_path"] is None
     assert (found["gamma"], found["n_clusters"]) == (0.1, 3)
+
+
+@pytest.mark.parametrize("method", ["nystrom", "spectral"])
+def test_fit_with_the_number_that_is_clear(method, data, run, tmp_path):
+    given = ("-k", "auto", "--method", method)
+    said = run("fit", data / "shop.csv", *TABLE, *given)
+    assert said.code == 0, said.err
+    assert "3 is the most clusters that different samples agree on" in said.out
+    assert "into 3 clusters" in said.out
+    (tmp_path / "few.csv").write_text("a\n1\n2\n3\n")
+    refused(run("fit", tmp_path / "few.csv", *given), 1, "needs at least 6 rows")
 
 
 def test_choose_of_few_rows_tries_what_they_allow(run, tmp_path):
@@ -474,7 +532,8 @@ def test_gaps_in_new_rows_say_what_to_do(run, tmp_path):
     full, gaps, model = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "m.skm"
     FRAME[NUMBERS].dropna().to_csv(full, index=False)
     FRAME[NUMBERS].to_csv(gaps, index=False)
-    assert run("fit", full, "-k", 3, "--model", model, "-q").code == 0
+    strict = ("--missing", "error", "--model", model, "-q")
+    assert run("fit", full, "-k", 3, *strict).code == 0
     text = (
         r"b.csv has no value \(NaN\) in row 5, column 'income', and the model was "
         "fitted with --missing error. Fill the gap, or fit again with --missing mean"
@@ -487,13 +546,17 @@ def test_gaps_in_new_rows_say_what_to_do(run, tmp_path):
 
 def test_info_of_a_table_without_numbers(run, tmp_path):
     (tmp_path / "x.csv").write_text("a,b\nu,v\nw,x\n")
-    refused(run("info", tmp_path / "x.csv"), 1, "x.csv has no column of numbers")
+    assert re.search(
+        r"a +identifier +nearly every", run("info", tmp_path / "x.csv").out
+    )
 
 
 def test_info_of_a_table(data, run):
     said = run("info", data / "shop.csv")
-    assert re.search(r"income +number +2 ", said.out)
-    assert "leave out with --exclude: customer, segment" in said.out
+    assert re.search(r"income +numeric +2 .* numbers", said.out)
+    assert re.search(r"customer +identifier +nearly every value is different", said.out)
+    assert re.search(r"segment +category +3 levels", said.out)
+    assert "A fit uses 4 of these columns" in said.out
     found = run("info", data / "shop.parquet", "--json").json
     assert found["missing"] == [0, 2, 0, 0, 0]
     assert found["n_rows"] == N
@@ -512,7 +575,7 @@ def test_info_of_a_model(data, run):
     model = python_model().fit(FRAME)
     assert found["cost"] == pytest.approx(model.cost_)
     assert found["cluster_sizes"] == model.cluster_sizes_.tolist()
-    assert (found["scale"], found["missing"]) == ("standard", "drop")
+    assert (found["scale"], found["missing"]) == ("auto", "drop")
 
 
 def test_a_table_without_the_classes_has_a_report_without_them(data, tmp_path):
@@ -554,9 +617,10 @@ def test_how_a_file_is_read_can_be_said(run, tmp_path):
         ("fti", "No such command 'fti'.*Try 'sketchmeans --help'"),
         ("fit", "Missing argument 'DATA'.*Try 'sketchmeans fit --help'"),
         ("fit DATA", "Missing option '--n-clusters'"),
-        ("fit DATA -k none", "'--n-clusters'.*integer"),
+        ("fit DATA -k none", "--n-clusters none should be a whole number .* or auto"),
+        ("fit DATA -k 0", "--n-clusters 0 should be a whole number"),
         ("fit DATA -k 3 --wrong", "--wrong"),
-        ("fit DATA -k 3 --scale x", "'--scale'.*'standard', 'robust', 'none'"),
+        ("fit DATA -k 3 --scale x", "'--scale'.*'auto', 'standard', 'robust'"),
         ("fit DATA -k 3 --quiet --verbose", "exclude each other"),
         ("fit DATA -k 3 TABLE --landmarks x", "--landmarks x should be one of"),
         ("fit DATA -k 3 TABLE --n-landmarks 9999", "--n-landmarks 9999 should be <="),
@@ -590,10 +654,14 @@ def test_wrong_usage_gets_one_line(arguments, text, data, run):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ("fit DATA -k 3", r"hold numbers: customer \(.*\), segment .* with --exclude"),
+        (
+            "fit DATA -k 3 --exclude income,age,ratio,segment",
+            "no column to cluster by: ",
+        ),
+        ("info README.md", "README.md is neither a model, .* nor a table"),
         ("fit DATA -k 3 --columns age,hight", "no column 'hight'; its columns are"),
         (
-            "fit DATA -k 3 --columns income,age",
+            "fit DATA -k 3 --columns income,age --missing error",
             "row 5, column 'income'.*--missing drop",
         ),
         ("fit nowhere.csv -k 3", "There is no file nowhere.csv"),
@@ -618,8 +686,10 @@ def test_bad_data_gets_one_line(arguments, text, data, run):
 
 
 def test_debug_shows_where_an_error_is_from(data):
-    with pytest.raises(ValueError, match="not hold numbers"):
-        main(["fit", str(data / "shop.csv"), "-k", "3", "--debug"])
+    with pytest.raises(ValueError, match="nearly every value is different"):
+        main(
+            ["fit", str(data / "shop.csv"), "-k", "3", "--debug", "--columns=customer"]
+        )
 
 
 def test_help_and_version(run):

@@ -89,8 +89,12 @@ def test_the_demo_writes_a_picture_and_a_report(tmp_path, capsys, monkeypatch):
     for words in ("Two rings: 2,000 points", "Digits: 1,797 images", "Three arms"):
         assert words in out
     assert re.search(r"NystromKMeans +\d.* s +0\.\d+ +1\.000", out)
+    # Segments of customers come first.
+    assert out.index("Customers: 3,000 rows") < out.index("Two rings")
+    assert re.search(r"planted segments is (0\.9\d|1\.00)", out)
     names = sorted(path.name for path in (tmp_path / "there").iterdir())
-    assert names == ["sketchmeans-demo.html", "sketchmeans-demo.png"]
+    shapes = ["sketchmeans-demo.html", "sketchmeans-demo.png"]
+    assert names == ["customers.csv", "customers.html", *shapes]
 
 
 def test_help_imports_nothing_heavy():

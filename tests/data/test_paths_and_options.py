@@ -82,7 +82,7 @@ def test_a_header_is_found_where_it_is_clear(tmp_path):
     for text, names in {
         "a,b,c\n1,2,3\n": ("a", "b", "c"),
         "town,2019,2020\n1,2,3\n4,9,5\n": ("town", "2019", "2020"),
-        ",a,b\n0,2,3\n": ("", "a", "b"),
+        ",a,b\n0,2,3\n": ("column 0", "a", "b"),
         "5.1,?,3\n1,2,3\n": None,
         "5.1,NA,\n1,2,3\n": None,
         "nan,2,7\n1,2,3\n": None,

@@ -11,7 +11,7 @@ from pyarrow import csv as arrow_csv
 
 from sketchmeans import open_rows
 from sketchmeans.data.sources import files
-from sketchmeans.data.sources.delimited import Records
+from sketchmeans.data.sources.text import RecordEnds
 
 #: Values that look like ends of records and like quotes, and are neither.
 NASTY = st.text(st.sampled_from('ab",;\n\r \u00e9'), max_size=12)
@@ -57,7 +57,7 @@ def test_rows_are_those_of_the_csv_module(tmp_path_factory, words, end, piece_by
 def test_every_cut_is_between_records(parts):
     # Any text, well formed or not: what pyarrow reads in two parts is what it reads.
     data = ("x," + "".join(parts) + "\n").encode()
-    ends = Records(",")
+    ends = RecordEnds(",")
 
     def parsed(piece):
         options = arrow_csv.ParseOptions(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sketchmeans import open_rows
+from sketchmeans import Dialect, open_rows
 from sketchmeans.data.sources import column_types
 
 VALUES = np.array([[1.5, 2.0, -3.0], [4.0, 5.25, 6.0], [0.0, 1.0, 2.0]])
@@ -58,7 +58,7 @@ def test_what_is_not_clear_is_told(tmp_path):
         open_rows(path)
     path.write_text("a;b\n1;2,5\n")
     with pytest.raises(ValueError, match="'2,5' is not a number: decimals should"):
-        open_rows(path)
+        open_rows(path, dialect=Dialect(decimal="."))
 
 
 @pytest.mark.parametrize("words", [("True", "False"), ("true", "false")])

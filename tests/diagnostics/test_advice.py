@@ -21,6 +21,9 @@ Y = RNG.integers(3, size=300)
 X = RNG.normal(size=(300, 4)) + 5.0 * Y[:, None]
 
 
+ENDS = {"low": -0.06, "high": 0.06}
+
+
 def counts(*stability):
     ks = np.arange(2, 2 + len(stability))
     return {"n_clusters": ks, "stability": np.array(stability)}
@@ -34,6 +37,11 @@ def test_the_most_clusters_that_samples_agree_on():
     vague = advised_cluster_count(counts(0.3, 0.2, 0.1))
     assert (vague.value, vague.is_clear) == (2, False)
     assert "hardly agree" in vague.note
+    wide = counts(0.9, 0.8)
+    wide |= {f"stability_{end}": wide["stability"] + d for end, d in ENDS.items()}
+    overlapping = advised_cluster_count(wide)
+    assert (overlapping.value, overlapping.is_clear) == (2, False)
+    assert "overlaps with that of 3" in overlapping.note
 
 
 def path(gamma, stability, ratio, dimension):

@@ -179,16 +179,27 @@ def test_a_wanted_ratio_ends_the_work(digits, model):
     assert found.n_solved < 15
 
 
-def test_the_same_bound_from_every_form_of_the_rows(digits, model, tmp_path):
-    options = {"subset_size": 90, "random_state": 0}
-    expected = certificate(model, digits, **options)
-    np.save(tmp_path / "rows.npy", digits)
-    for form in (tmp_path / "rows.npy", sparse.csr_array(digits)):
+def test_the_same_bound_from_every_form_of_the_rows(digits, tmp_path):
+    few = digits[:180]
+    model = NystromKMeans(10, n_landmarks=60, random_state=0).fit(few)
+    options = {"subset_size": 60, "random_state": 0}
+    expected = certificate(model, few, **options)
+    np.save(tmp_path / "rows.npy", few)
+    for form in (tmp_path / "rows.npy", sparse.csr_array(few)):
         found = certificate(model, form, **options)
         assert found.lower_bound == pytest.approx(expected.lower_bound, rel=1e-3)
-    one_thread = NystromKMeans(10, n_landmarks=200, random_state=0, n_jobs=1)
-    again = certificate(one_thread.fit(digits), digits, **options)
+    one_thread = NystromKMeans(10, n_landmarks=60, random_state=0, n_jobs=1)
+    again = certificate(one_thread.fit(few), few, **options)
     assert again.lower_bound == pytest.approx(expected.lower_bound, rel=1e-9)
+
+
+def test_time_that_is_left_goes_to_triangle_inequalities():
+    iris = load_iris().data
+    model = NystromKMeans(3, random_state=0).fit(iris)
+    found = certificate(model, iris)
+    assert found.confidence == 1.0
+    assert found.ratio < 1.02  # 1.04 without them
+    assert certificate(model, iris, ratio=1.05).ratio > 1.03  # enough is enough
 
 
 def test_more_clusters_than_subsets_can_say_anything_about(digits):
@@ -200,6 +211,8 @@ def test_subset_sizes():
     assert choose_subset_size(600, 10, 20.0, 2) == 600
     assert choose_subset_size(60_000, 10, 20.0, 2) == 300
     assert choose_subset_size(60_000, 10, 300.0, 2) == 600
+    assert choose_subset_size(60_000, 50, 60.0, 2) == 600  # some of them
+    assert choose_subset_size(581_012, 7, 30.0, 2) == 300
     assert choose_subset_size(60_000, 90, 20.0, 2) == 540
     assert choose_subset_size(60_000, 900, 20.0, 2) == 1_000
 

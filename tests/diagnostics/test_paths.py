@@ -33,7 +33,10 @@ def blobs():
 
 def test_the_true_number_of_clusters_is_the_stable_one(blobs):
     table = cluster_count_path(blobs, [2, 3, 4, 5, 7], random_state=0)
-    assert list(table) == ["n_clusters", "cost", "lower_bound", "ratio", "stability"]
+    columns = ["n_clusters", "cost", "lower_bound", "ratio", "stability"]
+    assert list(table) == [*columns, "stability_low", "stability_high"]
+    assert (table["stability_low"] <= table["stability"]).all()
+    assert (table["stability_high"] >= table["stability"]).all()
     assert table["stability"][2] == pytest.approx(1.0)
     assert table["stability"][3:].max() < 0.99
     assert (np.diff(table["cost"]) < 0.0).all()
@@ -65,7 +68,7 @@ def test_bounds_are_those_of_certificates(blobs):
             blobs,
             "subsample",
             confidence=0.8,
-            n_subsamples=3,
+            n_subsamples=10,
             subsample_size=500,
             random_state=1,
         )

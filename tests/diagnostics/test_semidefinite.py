@@ -1,11 +1,13 @@
 """Bounds of small subsets: none exceeds the optimum, and how close they come."""
 
 from functools import cache
+from math import inf
 
 import numpy as np
 import pytest
 
 from sketchmeans.diagnostics.semidefinite import SubsetProblem, _find_cut
+from sketchmeans.diagnostics.triangles import TriangleCuts
 from tests import oracles
 
 KINDS = ("plain", "weighted", "duplicates", "low rank", "zero", "float32", "scaled")
@@ -69,6 +71,54 @@ def test_no_partition_undercuts_a_bound():
         assert 0.0 <= found.spectral <= found.value <= optimum, seed
         near += found.value >= 0.99 * optimum
     assert near > 500  # most of them are tight
+
+
+def test_no_partition_undercuts_a_bound_with_triangle_inequalities():
+    tightened = 0
+    for seed in range(0, 700, 3):
+        K, D, k, weights = make_problem(seed)
+        problem = SubsetProblem(K, k, weights)
+        loose = problem.improve(max_steps=50)
+        found = problem.improve(max_steps=50, tighten_until=inf)
+        assert loose.value <= found.value <= find_optimum(D, k, weights), seed
+        tightened += found.value > 1.001 * loose.value
+    assert tightened >= 5
+
+
+def partition_matrix(labels, weights):
+    """Return ``√(w_i w_j)/(weight of the cluster)`` for rows of one cluster, else 0."""
+    same = labels[:, None] == labels
+    return same * np.sqrt(np.outer(weights, weights)) / (same @ weights)
+
+
+def test_partitions_satisfy_triangle_inequalities_and_other_matrices_need_not():
+    rng = np.random.default_rng(0)
+    for weights in (np.ones(25), rng.exponential(size=25) ** 2):
+        cuts = TriangleCuts(np.sqrt(weights / weights.sum()))
+        noise = np.abs(rng.normal(size=(25, 25))) * np.sqrt(np.outer(weights, weights))
+        assert cuts.separate(0.05 * (noise + noise.T)) > 50
+        cuts.prices = rng.exponential(size=len(cuts))
+        T = cuts.matrix()
+        np.testing.assert_array_equal(T, T.T)
+        for k in (1, 2, 5, 25):
+            X = partition_matrix(rng.integers(k, size=25), weights)
+            assert (T * X).sum() >= -1e-12 * cuts.prices.sum()
+            assert TriangleCuts(np.sqrt(weights / weights.sum())).separate(X) == 0
+
+
+def test_prices_follow_violations():
+    rng = np.random.default_rng(1)
+    cuts = TriangleCuts(np.full(12, 12**-0.5))
+    X = np.abs(rng.normal(size=(12, 12)))
+    X += X.T
+    cuts.separate(X)
+    cuts.reprice(X)  # all of them are violated
+    assert cuts.prices.min() > 0.0
+    before = cuts.prices.sum()
+    for _ in range(200):
+        cuts.reprice(np.eye(12))  # none is
+    assert cuts.prices.sum() < before
+    assert cuts.separate(np.eye(12)) == 0
 
 
 def test_every_multiplier_gives_a_bound():

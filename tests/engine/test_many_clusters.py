@@ -72,7 +72,7 @@ def test_a_pass_among_all_neighbours_is_a_full_one(X, weighted, monkeypatch):
         centers = engine.centers_at(rng.choice(len(X), (1, MANY), replace=False))
         full = engine.assign(centers)
         start = rng.integers(MANY, size=(len(X), 1)).astype(np.int32)
-        near = NearbyPass(centers, CenterGroups.of(centers))
+        near = NearbyPass(centers, CenterGroups.of(centers, workers))
         labels, found = engine.backend.run(near, start)
     assert_array_equal(labels, full.labels)
     assert_allclose(found.sums, full.sums, rtol=1e-4, atol=1e-3)
@@ -88,7 +88,7 @@ def test_a_pass_among_few_neighbours_keeps_the_cost_of_its_labels(X):
         exact = engine.assign(centers)
         labels = exact.labels.copy()
         labels[::3] = rng.integers(MANY, size=(len(labels[::3]), 1))
-        near = NearbyPass(centers, CenterGroups.of(centers))
+        near = NearbyPass(centers, CenterGroups.of(centers, workers))
         found, sums = engine.backend.run(near, labels)
     points = centers.coefficients[0]
     own = np.square(X - points[found[:, 0]]).sum()
@@ -101,7 +101,7 @@ def test_groups_hold_every_centre_and_its_neighbours(X):
     with Workers(1) as workers:
         engine = engine_of(X, MANY, workers)
         centers = engine.centers_at(np.arange(MANY)[None])
-    groups = CenterGroups.of(centers)
+        groups = CenterGroups.of(centers, workers)
     distances = np.square(X[:MANY, None] - X[None, :MANY]).sum(axis=2)
     for center in range(MANY):
         near = np.argsort(distances[center])[:20]

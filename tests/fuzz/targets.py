@@ -3,6 +3,7 @@
 A further kind is one entry in `TARGETS`.
 """
 
+import gzip
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pyarrow import parquet as pq
 from scipy import sparse
 
 from sketchmeans import NystromKMeans, TableClusterer, open_rows
-from sketchmeans.data.sources import column_types
+from sketchmeans.data.sources import column_types, open_records
 from tests.fuzz.mutations import mutate, mutate_inside_archive
 
 RNG = np.random.default_rng(0)
@@ -98,6 +99,39 @@ def write_csv(path):
     path.write_text("\n".join(lines) + "\n")
 
 
+def write_messy_csv(path):
+    """Write what people export: titles, decimal commas, money, Latin letters."""
+    lines = ["Bericht über alles", "", "größe;betrag;c;wort"]
+    for (a, b, c), word in zip(ROWS.tolist(), TABLE["e"], strict=True):
+        cells = [f"{a:.2f}".replace(".", ","), f"{b:.1f} €".replace(".", ","), c, word]
+        lines.append(";".join(map(str, cells)))
+    path.write_bytes("\n".join(lines).replace("€", "EUR").encode("cp1252"))
+
+
+def write_packed_csv(path):
+    plain = path.with_suffix(".plain")
+    write_csv(plain)
+    path.write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
+
+
+def write_utf16(path):
+    plain = path.with_suffix(".plain")
+    write_csv(plain)
+    path.write_text(plain.read_text(), encoding="utf-16")
+
+
+def write_sheet(path):
+    TABLE.to_pandas().to_excel(str(path), index=False)
+
+
+def use_records(path):
+    """Read all columns with their types, and cluster the numbers."""
+    records = open_records(path)
+    records.read(0, len(records))
+    records.take([len(records) - 1, 0])
+    fit_table(path)
+
+
 def write_arrow(path):
     with pa.ipc.new_file(path, TABLE.schema) as file:
         file.write_table(TABLE, max_chunksize=12)
@@ -156,5 +190,10 @@ TARGETS = {
     "CSV without names": Target(
         "csv", lambda path: np.savetxt(path, ROWS, delimiter=","), fit_table
     ),
+    "messy CSV": Target("csv", write_messy_csv, use_records),
+    "packed CSV": Target("csv.gz", write_packed_csv, use_records),
+    "CSV in UTF-16": Target("csv", write_utf16, use_records),
+    "Excel": Target("xlsx", write_sheet, use_records, mutate_inside_archive),
+    "OpenDocument": Target("ods", write_sheet, use_records, mutate_inside_archive),
     "svmlight": Target("svmlight", write_svmlight, fit),
 }

@@ -663,9 +663,13 @@ FORGERIES = {
         both(
             set_fitted("n_features_in_", 9),
             lambda node, _: node["fitted"].pop("feature_names_in_"),
+            lambda node, tensors: tensors.pop(
+                node["fitted"].pop("column_weights_")["tensor"]
+            ),
             set_fitted("columns_", list(range(9))),
             set_tensor("center_", lambda a: np.ones(9)),
             set_tensor("scale_", lambda a: np.ones(9)),
+            set_tensor("fill_", lambda a: np.ones(9)),
         ),
         r"estimator_\.n_features_in_=8 should be 9",
     ),
@@ -683,6 +687,30 @@ FORGERIES = {
         "table",
         lambda node, _: node["fitted"]["estimator_"].pop("fitted"),
         r"estimator_.*keys",
+    ),
+    "a plan for other columns": (
+        "table",
+        lambda node, _: node["fitted"]["plan_"].pop(),
+        "columns_ should be the columns of plan_ that are used",
+    ),
+    "a plan of an unknown kind": (
+        "table",
+        lambda node, _: node["fitted"]["plan_"][0]["fields"].update(kind="code()"),
+        r"plan_\[0\]\.kind='code\(\)' should be one of",
+    ),
+    "a unit of zero": (
+        "table",
+        lambda node, _: node["fitted"]["plan_"][0]["fields"]["encoder"][
+            "fields"
+        ].update(unit=0.0),
+        r"plan_\[0\]\.encoder\.unit=0\.0 should be",
+    ),
+    "codes that are words": (
+        "table",
+        lambda node, _: node["fitted"]["plan_"][0]["fields"]["encoder"][
+            "fields"
+        ].update(sentinels={"tuple": ["999"]}),
+        r"sentinels\[0\]='999' should be a finite number",
     ),
     "names of other columns": (
         "table",

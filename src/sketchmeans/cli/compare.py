@@ -26,10 +26,12 @@ from sketchmeans.cli.screen import Screen, format_duration
 #: What plain k-means is called.
 PLAIN = "plain k-means"
 #: Options that need not be typed.
-_DEFAULTS = {"scale": "standard", "missing": "error", "seed": 0}
+_DEFAULTS = {"scale": "auto", "missing": "auto", "seed": 0}
 #: The columns of a path that are printed, in this order, with their titles.
 _COLUMNS = {
     "stability": "agreement",
+    "noise_stability": "on noise",
+    "eigengap": "eigengap",
     "ratio": "certified",
     "cost": "cost",
     "effective_dimension": "dimension",
@@ -196,29 +198,51 @@ def choose(
         chosen = Choice(width)
         if choose_gamma:
             chosen = _choose_gamma(screen, rows, count.value, gammas, typed)
+        is_round = _is_round(screen, rows, count, chosen, typed)
         if report is not None:
             _write_report(screen, model, table, report, count, chosen)
     for choice in (count, chosen):
         if choice.advice is not None:
             screen.print(choice.advice.note)
+    if count.advice is not None:
+        screen.print(f"By the eigengap alone: {count.advice.eigengap_n_clusters}.")
     if not has_gamma:
         screen.print(f"The {kernel} kernel has no bandwidth to choose.")
     words = {**vars(table_options), **vars(file_options), "seed": random_state}
     command = _next_command(data, count.value, chosen.value, kernel, words)
+    if not is_round:
+        screen.print("Kernel k-means does not find these clusters; spectral does.")
+        words = {"method": "spectral", **words}
+        command = _next_command(data, count.value, None, None, words)
     screen.print(f"\nNext: {command}", "bold")
     if report is not None:
         screen.print(f"Wrote {report}.")
-    _print_json(screen, count, chosen)
+    _print_json(screen, count, chosen, "nystrom" if is_round else "spectral")
 
 
-def _print_json(screen: Screen, count: Choice, gamma: Choice) -> None:
+def _is_round(
+    screen: Screen, rows: Any, count: Choice, gamma: Choice, params: Mapping[str, Any]
+) -> bool:
+    """Say whether kernel k-means finds the clusters whose number was chosen."""
+    if count.advice is None or not count.advice.is_clear:
+        return True
+    from sketchmeans.diagnostics import are_round
+
+    width = "mean" if gamma.value is None else gamma.value
+    with screen.show_status("Comparing methods"):
+        return are_round(rows, count.value, gamma=width, **params)
+
+
+def _print_json(screen: Screen, count: Choice, gamma: Choice, method: str) -> None:
     advice = [c.advice for c in (count, gamma) if c.advice is not None]
     screen.print_json(
         {
             "n_clusters": count.value,
             "gamma": gamma.value,
+            "method": method,
             "reasons": [found.note for found in advice],
             "is_clear": all(found.is_clear for found in advice),
+            "cluster_count": count.advice,
             "cluster_count_path": count.path,
             "bandwidth_path": gamma.path,
         }
@@ -259,16 +283,19 @@ def _choose_count(
 ) -> Choice:
     if len(counts) == 1:
         return Choice(counts[0])
-    from sketchmeans.diagnostics import advised_cluster_count, cluster_count_path
+    from sketchmeans.diagnostics import choose_n_clusters, cluster_count_path
 
     width = "mean" if gamma is None else gamma
     title = f"Trying {counts[0]} to {counts[-1]} clusters"
+    shared = {name: params[name] for name in params if name != "kernel"}
+    counts = [k for k in counts if k > 1]  # one cluster is always stable
     # All of them share the passes over the rows, so there are no parts to count.
     with Display(screen) as display, display.stage(title):
-        path = cluster_count_path(rows, counts, gamma=width, **params)
-    advice = advised_cluster_count(path)
-    _print_path(screen, path, "n_clusters", "clusters", advice.value)
-    return Choice(int(advice.value), path, advice)
+        found = choose_n_clusters(rows, counts, **shared)
+        proved = cluster_count_path(rows, counts, gamma=width, **params)
+    path = {**proved, **found.as_path()}
+    _print_path(screen, path, "n_clusters", "clusters", found.n_clusters)
+    return Choice(found.n_clusters, path, found)
 
 
 def _choose_gamma(
@@ -327,6 +354,9 @@ def _next_command(
         words += ["--gamma", f"{gamma:.4g}"]
     for name, value in {"kernel": kernel, **options}.items():
         if value and value != _DEFAULTS.get(name):
+            if name == "as_kinds":
+                words += [word for kind in value for word in ("--as", kind)]
+                continue
             typed = ",".join(value) if isinstance(value, list) else str(value)
             words += [f"--{name.replace('_', '-')}", typed]
     return shlex.join(words)
@@ -337,7 +367,7 @@ def _print_path(
 ) -> None:
     shown = [column for column in _COLUMNS if column in path]
     rows = [
-        [f"{value:.4g}", *(_format(c, float(path[c][i])) for c in shown)]
+        [f"{value:.4g}", *(_format(path, c, i) for c in shown)]
         for i, value in enumerate(path[name])
     ]
     best = list(path[name]).index(chosen)
@@ -346,10 +376,16 @@ def _print_path(
     screen.print()
 
 
-def _format(column: str, value: float) -> str:
+def _format(path: Any, column: str, i: int) -> str:
+    value = float(path[column][i])
     if column == "ratio":
         return f"≤ {value:.2f} × best" if value < 1e3 else "-"
-    return f"{value:.2f}" if column == "stability" else f"{value:.4g}"
+    if column == "stability":
+        low, high = path["stability_low"][i], path["stability_high"][i]
+        return f"{value:.2f} ({low:.2f} to {high:.2f})"
+    if column in ("noise_stability", "eigengap"):
+        return f"{value:.2f}"
+    return f"{value:.4g}"
 
 
 def _parse_counts(text: str) -> list[int]:

@@ -12,39 +12,44 @@ from sketchmeans.cli.options import PrintOptions
 from sketchmeans.cli.screen import Screen, format_duration
 
 PICTURE, REPORT = "sketchmeans-demo.png", "sketchmeans-demo.html"
+TABLE, TABLE_REPORT = "customers.csv", "customers.html"
 
 
 def demo(
     out: str = ".", as_json: bool = False, quiet: bool = False, debug: bool = False
 ) -> None:
-    """Cluster three examples; write a picture and a report."""
+    """Find segments of customers and clusters of any shape; write pictures."""
     screen = Screen(PrintOptions(as_json, quiet, debug=debug))
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"--out {out} should be a folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (PICTURE, REPORT):
+    for name in (PICTURE, REPORT, TABLE, TABLE_REPORT):
         check_outputs({"--out": str(folder / name)}, [])
     from sketchmeans.cli.demo_cases import (
+        cluster_customers,
         compare_methods,
         make_arms,
         make_digits,
         make_rings,
     )
 
+    with screen.show_status("Finding segments of customers"):
+        customers = cluster_customers(folder / TABLE)
+    _print_customers(screen, customers)
     results = []
     for make in (make_rings, make_digits, make_arms):
         with screen.show_status("Clustering"):
             case = make()
             results.append((case, compare_methods(case)))
     _print_results(screen, results)
-    files: list[str] = []
+    files = [str(customers.path)]
     try:
-        _write_files(screen, results, folder)
-        files = [str(folder / PICTURE), str(folder / REPORT)]
-        screen.print(f"\nWrote {' and '.join(files)}.")
+        _write_files(screen, customers, results, folder)
+        files += [str(folder / name) for name in (TABLE_REPORT, PICTURE, REPORT)]
     except ImportError as error:
         screen.print(f"\nNo picture and no report: {error}")
+    screen.print(f"\nWrote {', '.join(files)}.")
     found = [
         {
             "data": case.name,
@@ -57,7 +62,36 @@ def demo(
         for case, fits in results
         for fit in fits
     ]
-    screen.print_json({"results": found, "files": files})
+    segments = {
+        "columns": customers.model.columns_,
+        "sizes": customers.model.cluster_sizes_,
+        "medians": customers.medians,
+        "adjusted_rand": customers.adjusted_rand,
+    }
+    screen.print_json({"customers": segments, "results": found, "files": files})
+
+
+def _print_customers(screen: Screen, customers: Any) -> None:
+    from sketchmeans.cli.demo_cases import NUMBERS
+
+    sizes = customers.model.cluster_sizes_
+    total = float(sizes.sum())
+    rows = [
+        (
+            str(j),
+            f"{sizes[j]:,.0f}",
+            f"{sizes[j] / total:.0%}",
+            *(f"{value:,.0f}" for value in customers.medians[j]),
+        )
+        for j in (-sizes).argsort(kind="stable").tolist()
+    ]
+    titles = [f"median {name}" for name in NUMBERS]
+    screen.print(f"Customers: {total:,.0f} rows of {customers.path}", style="bold")
+    screen.print_table(("segment", "customers", "share", *titles), rows)
+    screen.print(
+        f"\nThe adjusted Rand index with the four planted segments is "
+        f"{customers.adjusted_rand:.2f} (1 for the same).\n"
+    )
 
 
 def _print_results(screen: Screen, results: list[Any]) -> None:
@@ -79,11 +113,22 @@ def _print_results(screen: Screen, results: list[Any]) -> None:
     )
 
 
-def _write_files(screen: Screen, results: list[Any], folder: Path) -> None:
-    """Draw all results, and write a report on the digits."""
+def _write_files(
+    screen: Screen, customers: Any, results: list[Any], folder: Path
+) -> None:
+    """Write a report on the customers; draw all shapes, and a report on the digits."""
     from sketchmeans.cli.demo_cases import draw_results
     from sketchmeans.report import write_report
 
+    with screen.show_status("Writing the report on customers"):
+        write_report(
+            customers.model.estimator_,
+            customers.model.prepare(str(customers.path)),
+            folder / TABLE_REPORT,
+            y=customers.segments,
+            title="Segments of customers",
+            command=f"sketchmeans fit {customers.path} -k 4",
+        )
     with screen.show_status("Drawing the picture"):
         draw_results(results, folder / PICTURE)
     case, fits = results[1]

@@ -11,9 +11,15 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, make_circles
-from sklearn.metrics import confusion_matrix, normalized_mutual_info_score
+from sklearn.metrics import (
+    adjusted_rand_score,
+    confusion_matrix,
+    normalized_mutual_info_score,
+)
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans
+from sketchmeans.cluster.table import TableClusterer
+from sketchmeans.datasets import make_customers, write_customers
 from sketchmeans.numerics.atomic_file import open_atomic
 from sketchmeans.numerics.linalg import Array
 
@@ -22,6 +28,8 @@ INK, WRONG, GREY = "#1f2937", "#d55e00", "#6b7280"
 
 #: Rows up to which the exact method is run.
 EXACT_ROWS = 5_000
+#: Columns whose medians are shown for each segment of customers.
+NUMBERS = ("age", "orders", "revenue", "days_since_order")
 #: Most points that are drawn.
 _DRAWN_POINTS = 20_000
 
@@ -57,6 +65,30 @@ class Fit:
     model: Any
     seconds: float
     nmi: float
+
+
+@dataclass(frozen=True)
+class Customers:
+    """The table of customers in a file, its segments, and what was found in it."""
+
+    path: Path
+    segments: Array
+    model: TableClusterer
+    #: Of each cluster and column of `NUMBERS`.
+    medians: Array
+    adjusted_rand: float
+
+
+def cluster_customers(path: Path) -> Customers:
+    """Write the table of customers to a file, and find four segments in it."""
+    segments = write_customers(path)
+    model = TableClusterer(NystromKMeans(4, random_state=0)).fit(str(path))
+    labels = model.labels_
+    table, _ = make_customers()
+    values = np.column_stack([np.asarray(table[name], float) for name in NUMBERS])
+    medians = np.array([np.nanmedian(values[labels == j], axis=0) for j in range(4)])
+    score = float(adjusted_rand_score(segments, labels))
+    return Customers(path, segments, model, medians, score)
 
 
 def make_rings() -> Case:

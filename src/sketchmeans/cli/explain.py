@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sketchmeans.cli.columns import MAX_COLUMNS
 from sketchmeans.cli.files import (
     REPORT,
     STREAM,
     STREAM_NAME,
     check_outputs,
+    is_model,
     open_model_rows,
     open_table,
     read_classes,
@@ -25,10 +27,10 @@ from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration
 
 if TYPE_CHECKING:
-    from sketchmeans.data.preparation import Table
+    from sketchmeans.data.preparation import ColumnPlan, Table
 
-#: Most clusters and most columns that are listed.
-_MAX_CLUSTERS, _MAX_COLUMNS = 30, 40
+#: Most clusters that are listed.
+_MAX_CLUSTERS = 30
 #: Characters of the bar that stands for the cost.
 _WIDTH = 40
 #: What users call the parameters.
@@ -57,6 +59,11 @@ def info(
     if is_table or os.path.isdir(file) or not os.path.lexists(file):
         with open_table(file, file_options, screen) as table:
             _print_table(screen, table, STREAM_NAME if file == STREAM else file)
+    elif os.path.isfile(file) and not is_model(file):
+        raise ValueError(
+            f"{file} is neither a model, as fit --model writes it, nor a table: it "
+            f"should end in one of {sorted(FORMATS)}."
+        )
     else:
         _print_model(screen, file)
 
@@ -69,26 +76,43 @@ def _print_table(screen: Screen, table: Table, name: str) -> None:
     screen.print(
         f"{name}: {found.n_rows:,} rows of {len(found.names):,} columns", style="bold"
     )
+    plan = _plan(table)
     columns = list(found.columns())
-    rows = [
-        (str(name), "number", f"{missing:,}", f"{mean:.4g}", f"{deviation:.4g}")
-        if kind is None
-        else (str(name), kind, "", "", "")
-        for name, kind, missing, mean, deviation in columns
-    ]
-    titles = ("column", "type", "missing", "mean", "deviation")
-    screen.print_table(titles, rows[:_MAX_COLUMNS], left=2)
-    if len(rows) > _MAX_COLUMNS:
-        screen.print(f"... and {len(rows) - _MAX_COLUMNS:,} more columns")
-    others = [str(name) for name, kind, *_ in columns if kind is not None]
-    if others:
-        screen.print(f"\nNot numbers; leave out with --exclude: {', '.join(others)}")
-    if found.missing.any():
-        screen.print(
-            "Missing values: drop such rows with --missing drop, or fill in the mean "
-            "with --missing mean."
+    rows = []
+    for column, kind, missing, mean, deviation in columns:
+        numbers = (f"{missing:,}", f"{mean:.4g}", f"{deviation:.4g}")
+        what = plan.get(str(column))
+        words = ("number", "") if what is None else (what.kind, what.reason)
+        rows.append(
+            (str(column), words[0], *(numbers if kind is None else ("",) * 3), words[1])
         )
-    screen.print_json({"kind": "table", **found.to_dict()})
+    titles = ("column", "kind", "missing", "mean", "deviation", "what is done")
+    screen.print_table(titles, rows[:MAX_COLUMNS], left=2, right=1)
+    if len(rows) > MAX_COLUMNS:
+        screen.print(f"... and {len(rows) - MAX_COLUMNS:,} more columns")
+    if plan:
+        n_used = sum(what.is_used for what in plan.values())
+        screen.print(
+            f"\nA fit uses {n_used:,} of these columns; --exclude NAMES leaves out "
+            "more, --as NAME=KIND gives a column another kind."
+        )
+    if found.missing.any():
+        filled = "fills in the median" if plan else "stops with an error"
+        screen.print(
+            f"Missing values: a fit {filled}; --missing mean fills in the mean, "
+            "--missing drop leaves out such rows."
+        )
+    kinds = {name: what.kind for name, what in plan.items()}
+    reasons = {name: what.reason for name, what in plan.items()}
+    plain = {"kind": "table", **found.to_dict(), "kinds": kinds, "reasons": reasons}
+    screen.print_json(plain)
+
+
+def _plan(table: Table) -> dict[str, ColumnPlan]:
+    """Return what a fit would do with each column that has a name, by name."""
+    from sketchmeans import NystromKMeans, TableClusterer
+
+    return {what.name: what for what in TableClusterer(NystromKMeans()).plan(table)}
 
 
 def _print_model(screen: Screen, file: str) -> None:
@@ -101,18 +125,21 @@ def _print_model(screen: Screen, file: str) -> None:
     lines = {
         _TITLES.get(name, name): value if isinstance(value, str) else f"{value:,.6g}"
         for name, value in found.items()
-        if name not in ("model", "columns") and value is not None
+        if name not in ("model", "columns", "kinds") and value is not None
     }
     if "columns" in found:
         names = [str(name) for name in found["columns"]]
-        more = ", ..." * (len(names) > _MAX_COLUMNS)
-        lines["columns"] = ", ".join(names[:_MAX_COLUMNS]) + more
+        more = ", ..." * (len(names) > MAX_COLUMNS)
+        kinds = found.get("kinds", {})
+        plain = (None, "numeric")
+        words = [n if kinds.get(n) in plain else f"{n} ({kinds[n]})" for n in names]
+        lines["columns"] = ", ".join(words[:MAX_COLUMNS]) + more
     screen.print_pairs(lines)
     inner = getattr(model, "estimator_", model)
     if hasattr(inner, "cluster_sizes_"):
         screen.print()
         print_sizes(screen, inner.cluster_sizes_, model.exemplar_indices_)
-        found["cluster_sizes"] = inner.cluster_sizes_
+        found["cluster_sizes"] = count_rows(inner.cluster_sizes_)
     screen.print_json({"kind": "model", "bytes": size, **found})
 
 
@@ -123,12 +150,13 @@ def _describe_model(model: Any) -> dict[str, Any]:
     if inner is not model:
         found["model"] = f"{type(inner).__name__} for tables"
         found["columns"] = model.columns_
+        found |= {"kinds": model.kinds_}
         found |= {"scale": model.scale, "missing": model.missing}
         if model.label_column is not None:
             found["label_column"] = str(model.label_column)
     elif hasattr(model, "feature_names_in_"):
         found["columns"] = list(model.feature_names_in_)
-    found["n_features"] = inner.n_features_in_
+    found["n_features"] = model.n_features_in_
     for name in ("n_clusters", "cost_", "n_iter_"):
         if hasattr(inner, name):
             found[name.rstrip("_")] = getattr(inner, name)
@@ -145,6 +173,12 @@ def describe_kernel(model: Any) -> dict[str, Any]:
     if hasattr(model, "landmarks_"):
         found["n_landmarks"] = model.landmarks_.shape[0]
     return found
+
+
+def count_rows(sizes: Any) -> Any:
+    """Return sizes of clusters as integers, unless weights made others of them."""
+    whole = sizes.astype("int64")
+    return whole if (whole == sizes).all() else sizes
 
 
 def print_sizes(screen: Screen, sizes: Any, exemplars: Any) -> None:

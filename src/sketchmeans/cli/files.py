@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from glob import glob
@@ -31,9 +29,11 @@ _CLASSES = {
 }
 
 STREAM, STREAM_NAME = "-", "standard input"
+#: What is easier to type than a tab.
+_SIGNS = {"tab": "\t", "\\t": "\t"}
 _YES_NO = {"yes": True, "no": False, None: None}
 #: The endings of the files that are written.
-LABELS, REPORT = (".csv", ".npy", ".parquet"), (".html",)
+LABELS, REPORT, MODEL = (".csv", ".npy", ".parquet"), (".html",), (".skm",)
 #: Lines of text that are joined at a time.
 _LINES = 100_000
 
@@ -45,16 +45,46 @@ def open_table(data: str, options: FileOptions, screen: Screen) -> Iterator[Tabl
     Standard input is copied to a file, as a fit reads its rows many times.  Whatever is
     printed calls that file standard input.
     """
-    from sketchmeans.data.preparation import as_table
-
-    reading = {name: _YES_NO[value] for name, value in vars(options).items()}
     with screen.print_warnings():
         if data != STREAM:
-            yield as_table(data, **reading)
+            yield _read_table(data, options, screen)
             return
-        with _copy_stream(sys.stdin.buffer) as path:
-            screen.names[path] = STREAM_NAME
-            yield as_table(path, **reading)
+        from sketchmeans.data.sources.copies import Copy
+
+        copy = Copy("standard-input.csv", _read_parts(sys.stdin.buffer), STREAM_NAME)
+        screen.names[copy.path] = STREAM_NAME
+        yield _read_table(copy.path, options, screen)
+        del copy  # and its file, not before
+
+
+def _read_table(path: str, options: FileOptions, screen: Screen) -> Table:
+    """Return a table, and say what was assumed of a text."""
+    from sketchmeans.data.preparation import as_table
+    from sketchmeans.data.sources import Dialect
+
+    sep = options.sep
+    sheet = options.sheet
+    table = as_table(
+        path,
+        header=_YES_NO[options.header],
+        zero_based=_YES_NO[options.zero_based],
+        dialect=Dialect(
+            sep=None if sep is None else _SIGNS.get(sep, sep),
+            decimal=options.decimal,
+            encoding=options.encoding,
+            skip_rows=options.skip_rows,
+            na=tuple(options.na or ()),
+        ),
+        sheet=int(sheet) if sheet is not None and sheet.isdecimal() else sheet,
+    )
+    if table.dialect is not None and not table.dialect.is_plain:
+        screen.print(f"{path} is text {table.dialect.describe()}.", style="dim")
+    return table
+
+
+def _read_parts(stream: IO[bytes]) -> Iterator[bytes]:
+    while part := stream.read(2**20):
+        yield part
 
 
 def make_clusterer(options: TableOptions, estimator: Any, table: Table) -> Any:
@@ -67,6 +97,7 @@ def make_clusterer(options: TableOptions, estimator: Any, table: Table) -> Any:
         columns=parse_columns("--columns", options.columns, table),
         exclude=parse_columns("--exclude", options.exclude, table),
         label_column=None if label is None else _parse_column(label, table),
+        as_kinds=_parse_kinds(options.as_kinds),
         scale=options.scale,
         missing=options.missing,
     )
@@ -111,6 +142,17 @@ def parse_columns(
     return columns
 
 
+def _parse_kinds(typed: Sequence[str] | None) -> dict[str, str] | None:
+    """Return kinds by name, as in zip=category; a name may have such signs, too."""
+    kinds = {}
+    for text in typed or ():
+        name, sign, kind = text.rpartition("=")
+        if not (sign and name):
+            raise typer.BadParameter(f"--as {text} should be NAME=KIND: zip=category.")
+        kinds[name] = kind
+    return kinds or None
+
+
 def _parse_column(typed: str, table: Table) -> str | int:
     return int(typed) if typed.isdecimal() and table.types is None else typed
 
@@ -150,6 +192,29 @@ def open_model_rows(screen: Screen, model: Any, table: Table) -> Any:
         rows = table.open(match_columns(table, list(names)))
     rows.path = screen.names.get(table.path, rows.path)
     return rows
+
+
+def find_swapped(model: str, data: str) -> bool:
+    """Say whether a table was given for a model, and a model for the table."""
+    from sketchmeans.data.sources import FORMATS
+
+    return suffix_in(model, FORMATS) and not suffix_in(data, FORMATS) and is_model(data)
+
+
+def suffix_in(path: str, formats: Iterable[str]) -> bool:
+    """Say whether a file has one of these endings."""
+    return Path(path).suffix.lower() in formats
+
+
+def is_model(path: str) -> bool:
+    """Say whether a file is laid out as models are; it may be damaged all the same."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(9)
+    except OSError:
+        return False
+    # The length of a header, and the header in JSON.
+    return len(start) == 9 and start[8:] == b"{"
 
 
 def read_classes(model: Any, table: Table) -> Any:
@@ -248,55 +313,3 @@ def _csv_lines(labels: Any) -> Iterator[str]:
     for start in range(0, len(labels), _LINES):
         part = labels[start : start + _LINES].tolist()
         yield "".join(f"{row},{label}\n" for row, label in enumerate(part, start))
-
-
-# --- standard input -------------------------------------------------------------------
-
-_PREFIX, _NAME = "sketchmeans-", "standard-input.csv"
-
-
-@contextmanager
-def _copy_stream(stream: IO[bytes]) -> Iterator[str]:
-    """Yield the path of a file with the content of a stream.
-
-    The copy is gone when the block ends, and on systems with ``/proc`` also when the
-    process is killed: the file has no name, only a link to what the process has open.
-    """
-    _remove_stale_copies(tempfile.gettempdir())
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
-        path = os.path.join(folder, _NAME)
-        with _open_copy(path) as file:
-            try:
-                shutil.copyfileobj(stream, file)
-                file.flush()
-            except OSError as error:
-                error.filename = error.filename or path
-                raise
-            yield path
-
-
-def _open_copy(path: str) -> IO[bytes]:
-    """Open a file for writing that can be read by this path."""
-    folder = os.path.dirname(path)
-    nameless = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the caller closes it
-    with suppress(OSError):  # there is no /proc, or there are no links
-        os.symlink(f"/proc/{os.getpid()}/fd/{nameless.fileno()}", path)
-        if os.path.samestat(os.stat(path), os.fstat(nameless.fileno())):
-            return nameless
-    nameless.close()
-    with suppress(FileNotFoundError):
-        os.unlink(path)
-    return open(path, "wb")
-
-
-def _remove_stale_copies(folder: str) -> None:
-    """Remove the folders of killed processes: they hold a dead link."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            link = os.path.join(entry.path, _NAME)
-            if (
-                entry.name.startswith(_PREFIX)
-                and os.path.islink(link)
-                and not os.path.exists(link)
-            ):
-                shutil.rmtree(entry.path, ignore_errors=True)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
 import typer
 
-from sketchmeans.cli.explain import describe_kernel, print_sizes, write_model_report
+from sketchmeans.cli.columns import print_used_columns
+from sketchmeans.cli.explain import (
+    count_rows,
+    describe_kernel,
+    print_sizes,
+    write_model_report,
+)
 from sketchmeans.cli.files import (
     LABELS,
+    MODEL,
     REPORT,
     STREAM,
     check_outputs,
+    find_swapped,
     make_clusterer,
     make_estimator,
     open_model_rows,
@@ -32,11 +40,15 @@ from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration
 from sketchmeans.cli.signals import finish_iteration
 
+#: Numbers of clusters that -k auto tries.
+COUNTS = range(2, 13)
+
 
 def fit(
     data: str,
-    n_clusters: int,
+    n_clusters: str,
     *,
+    out: list[str] | None = None,
     model: str | None = None,
     labels: str | None = None,
     report: str | None = None,
@@ -47,13 +59,15 @@ def fit(
     print_options: PrintOptions,
 ) -> None:
     """Cluster a table; write a model, labels and a report."""
-    screen = Screen(print_options, labels_on_output=labels == STREAM)
     outputs = {"--model": model, "--labels": labels, "--report": report}
+    _sort_outputs(outputs, out or [])
+    screen = Screen(print_options, labels_on_output=outputs["--labels"] == STREAM)
     files = {**outputs, "--checkpoint": checkpoint}
     check_outputs(files, [data], labels=LABELS, report=REPORT)
     params = dict(vars(estimator_options))
     name = params.pop("estimator")
-    estimator = make_estimator(name, n_clusters, params)
+    k = _parse_count(n_clusters)
+    estimator = make_estimator(name, k or 2, params)
     known = signature(estimator.fit).parameters
     if checkpoint is not None and "checkpoint" not in known:
         raise typer.BadParameter(
@@ -64,6 +78,9 @@ def fit(
     with open_table(data, file_options, screen) as table:
         clusterer = make_clusterer(table_options, estimator, table)
         start = time.perf_counter()
+        if k is None:
+            k = _choose_count(screen, clusterer, table, estimator_options)
+            clusterer.set_params(estimator__n_clusters=k)
         with (
             Display(screen) as display,
             finish_iteration(checkpoint, screen) as saved,
@@ -82,6 +99,58 @@ def fit(
     result = _describe_fit(clusterer, seconds, classes)
     _print_fit(screen, clusterer, result)
     _print_outputs(screen, result, outputs, failures)
+
+
+def _sort_outputs(outputs: dict[str, str | None], files: Sequence[str]) -> None:
+    """Add files to what is written, each as what its ending says."""
+    endings = {"--labels": (*LABELS, STREAM), "--report": REPORT, "--model": MODEL}
+    for file in files:
+        known = [name for name, ends in endings.items() if file.endswith(ends)]
+        if not known:
+            raise typer.BadParameter(
+                f"--out {file} should end in .skm (model), {', '.join(LABELS)} "
+                "(labels) or .html (report)."
+            )
+        if outputs[known[0]] is not None:
+            raise typer.BadParameter(
+                f"--out {file}: {known[0]} {outputs[known[0]]} is written already."
+            )
+        outputs[known[0]] = file
+
+
+def _parse_count(text: str) -> int | None:
+    """Return the number of clusters that was typed; None for auto."""
+    if text == "auto":
+        return None
+    if not (text.isdecimal() and int(text) > 0):
+        raise typer.BadParameter(
+            f"--n-clusters {text} should be a whole number of at least 1, or auto."
+        )
+    return int(text)
+
+
+def _choose_count(
+    screen: Screen, model: Any, table: Any, options: EstimatorOptions
+) -> int:
+    """Return the number of clusters that is clear in a table, and say so."""
+    from sketchmeans.diagnostics import choose_n_clusters
+
+    with Display(screen) as display:
+        rows = display.attach(model).fit_preparation(table).prepare(table)
+        if len(rows) < 3 * COUNTS[0]:
+            raise ValueError(
+                f"-k auto needs at least {3 * COUNTS[0]} rows, but {rows.path} has "
+                f"{len(rows)}."
+            )
+        with display.stage(f"Trying {COUNTS[0]} to {COUNTS[-1]} clusters"):
+            found = choose_n_clusters(
+                rows,
+                [k for k in COUNTS if k <= len(rows) // 3],
+                n_jobs=options.n_jobs,
+                random_state=options.random_state,
+            )
+    screen.print(found.note)
+    return found.n_clusters
 
 
 def _write_outputs(
@@ -118,12 +187,15 @@ def _describe_fit(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
         "n_samples": len(model.labels_),
         "n_dropped": model.n_dropped_,
         "columns": model.columns_,
+        "kinds": model.kinds_,
+        "reasons": {column.name: column.reason for column in model.plan_},
+        "column_weights": model.column_weights_,
         "seconds": seconds,
         "cost": model.cost_,
         "inertia": model.inertia_,
         "n_iter": model.n_iter_,
         "converged": model.converged_,
-        "cluster_sizes": model.cluster_sizes_,
+        "cluster_sizes": count_rows(model.cluster_sizes_),
         "exemplar_indices": model.exemplar_indices_,
     }
     result |= describe_kernel(inner)
@@ -177,6 +249,9 @@ def _print_fit(screen: Screen, model: Any, result: Mapping[str, Any]) -> None:
             f"{result['adjusted_rand']:.3f}"
         )
     screen.print_pairs(lines)
+    if model.plan_:
+        screen.print()
+        print_used_columns(screen, model)
     screen.print()
     print_sizes(screen, result["cluster_sizes"], result["exemplar_indices"])
 
@@ -211,6 +286,9 @@ def predict(
 ) -> None:
     """Label the rows of a table with a saved model."""
     screen = Screen(print_options, labels_on_output=out == STREAM)
+    if find_swapped(model, data):
+        screen.print_error(f"{data} is the model and {model} the table: swapped.")
+        model, data = data, model
     check_outputs({"--out": out}, [model, data], out=LABELS)
     from sketchmeans import TableClusterer, load
 

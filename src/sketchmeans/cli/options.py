@@ -40,8 +40,9 @@ class TableOptions:
     columns: list[str] | None = None
     exclude: list[str] | None = None
     label_column: str | None = None
-    scale: Literal["standard", "robust", "none"] = "standard"
-    missing: Literal["error", "drop", "mean"] = "error"
+    as_kinds: list[str] | None = None
+    scale: Literal["auto", "standard", "robust", "log", "none"] = "auto"
+    missing: Literal["auto", "fill", "mean", "drop", "error"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ class FileOptions:
     """How a file is read, as typed; None to detect it."""
 
     header: Literal["yes", "no"] | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    skip_rows: int | None = None
+    na: list[str] | None = None
+    sheet: str | None = None
     zero_based: Literal["yes", "no"] | None = None
 
 
@@ -92,8 +99,9 @@ _LABELS_HELP = (
 OPTIONS: dict[str, Any] = {
     "data": _argument(
         "DATA",
-        "A file, a folder or a pattern: .parquet, .csv, .tsv, .arrow, .feather, .npy, "
-        ".npz, .svmlight; - reads CSV from standard input.",
+        "A file, a folder or a pattern: .csv, .tsv, .txt, .xlsx, .ods, .parquet, "
+        ".arrow, .feather, .npy, .npz, .svmlight, also packed (.gz, .bz2, .xz, .zst); "
+        "- reads CSV from standard input.",
     ),
     "model": _argument("MODEL", "A file written by fit --model."),
     "info.file": _argument(
@@ -102,6 +110,12 @@ OPTIONS: dict[str, Any] = {
     # --- clustering
     "n_clusters": _clustering(
         "Number of clusters.", "--n-clusters", "-k", metavar="K", min=1
+    ),
+    "fit.n_clusters": _clustering(
+        "Number of clusters, or auto: what choose suggests for 2 to 12.",
+        "--n-clusters",
+        "-k",
+        metavar="K",
     ),
     "choose.n_clusters": typer.Option(
         "--n-clusters",
@@ -203,33 +217,89 @@ OPTIONS: dict[str, Any] = {
         "Column of known classes: not clustered by, but compared with the clusters.",
         **_NAME,
     ),
+    "as_kinds": _table(
+        "The kind of a column where it is not the one that is found: numeric, boolean, "
+        "category or date. May be repeated; info shows the kinds.",
+        "--as",
+        metavar="NAME=KIND",
+    ),
     "scale": _table(
-        "standard: mean 0 and deviation 1; robust: by median and quartiles; none: as "
-        "they are, so that columns in large units count most."
+        "auto: mean 0 and deviation 1, skewed amounts by their logarithm; standard: "
+        "without logarithms; robust: by median and quartiles; log: all by their "
+        "logarithm; none: as they are, so that columns in large units count most."
     ),
     "missing": _table(
-        "What to do with missing values: stop with an error, drop the row (its label "
-        "is -1), or fill in the mean of the column."
+        "What to do with missing values: fill in the median of the column (categories "
+        "get a level of their own), fill in the mean, drop the row (its label is -1), "
+        "or stop with an error; auto: fill, and error where columns have no names."
     ),
     "header": _table(
         "Whether the first line of a text file holds column names.", default="detected"
+    ),
+    "sep": _table(
+        "What separates the values of a text file: , ; tab or another character.",
+        metavar="SIGN",
+        default="detected",
+    ),
+    "decimal": _table(
+        "Decimal mark of a text file: . or ,", metavar="SIGN", default="detected"
+    ),
+    "encoding": _table(
+        "Encoding of a text file, such as utf-8, utf-16 or cp1252.",
+        metavar="NAME",
+        default="detected",
+    ),
+    "skip_rows": _table(
+        "Lines of a text file above the column names.",
+        metavar="N",
+        min=0,
+        default="detected",
+    ),
+    "na": _table(
+        "Text that stands for a missing value, beside NA, N/A, null, NaN, ? and -; "
+        "may be repeated.",
+        metavar="TEXT",
+    ),
+    "sheet": _table(
+        "Sheet of a spreadsheet, by name or number from 0.",
+        metavar="NAME",
+        default="first with values",
     ),
     "zero_based": _table(
         "Whether svmlight files count features from 0.",
         default="detected, or as in the fit",
     ),
     # --- files that are written
+    "fit.out": _files(
+        "Write the file that the ending asks for: the model (.skm), labels (.csv, "
+        ".npy, .parquet) or a report (.html). May be repeated.",
+        "--out",
+        "-o",
+        **_FILE,
+    ),
     "fit.model": _files("Save the model to this file.", **_FILE),
     "labels": _files(_LABELS_HELP, **_FILE),
+    "choose.report": _files(
+        "Write a report on the clusters to this HTML file.",
+        "--report",
+        "--out",
+        "-o",
+        **_FILE,
+    ),
     "report": _files("Write a report on the clusters to this HTML file.", **_FILE),
     "checkpoint": _files(
         "Save the state of the fit to this file; the same command resumes from it.",
         **_FILE,
     ),
-    "predict.out": typer.Option(help=_LABELS_HELP, **_FILE),
-    "report.out": typer.Option(help="Write the report to this file.", **_FILE),
+    "predict.out": typer.Option("--out", "-o", help=_LABELS_HELP, **_FILE),
+    "report.out": typer.Option(
+        "--out", "-o", help="Write the report to this file.", **_FILE
+    ),
     "demo.out": typer.Option(
-        help="Write the picture and the report to this folder.", metavar="FOLDER"
+        "--out",
+        "-o",
+        help="Write the picture and the report to this folder.",
+        metavar="FOLDER",
     ),
     "image_shape": typer.Option(
         help="Show rows as images of this shape, such as 28x28.", metavar="HEIGHTxWIDTH"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 import warnings
 from ast import literal_eval
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 #: The parameters that are options of the same name, and those of another name.
 _SAME = """
-checkpoint columns coef0 degree exclude gamma header image_shape init kernel
-label_column landmarks max_iter max_memory missing n_clusters n_init n_landmarks
-n_neighbors rank reducer scale tol zero_based
+checkpoint columns coef0 decimal degree encoding exclude gamma header image_shape init
+kernel label_column landmarks max_iter max_memory missing n_clusters n_init n_landmarks
+n_neighbors na rank reducer scale sep sheet skip_rows tol zero_based
 """
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
-_OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs"}
+_OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs", "as_kinds": "--as"}
 _CLASSES = {
     "NystromKMeans": "--estimator nystrom",
     "KernelKMeans": "--estimator exact",
@@ -42,7 +43,8 @@ _CLASSES = {
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 #: Strings, lists and tuples, objects such as Sigmoid(coef0=1), numbers and words.
 _VALUE = (
-    rf"{_QUOTED}|\[(?:{_QUOTED}|[^\]'\"])*\]|\([^()]*\)|\w+\([^()]*\)|[\w.+-]*[\w+]"
+    rf"{_QUOTED}|\[(?:{_QUOTED}|[^\]'\"])*\]|\{{(?:{_QUOTED}|[^}}'\"])*\}}|"
+    r"\([^()]*\)|\w+\([^()]*\)|[\w.+-]*[\w+]"
 )
 _PARAMETER = re.compile(rf"\b({'|'.join(_OPTIONS)})=({_VALUE})?")
 #: The same, or an object alone, whose parameters are not options.
@@ -124,16 +126,19 @@ class Screen:
         rows: Sequence[Sequence[str]],
         *,
         left: int = 1,
+        right: int = 0,
         best: int | None = None,
     ) -> None:
-        """Print a table; its first `left` columns are text, row `best` is bold."""
+        """Print a table; row `best` is bold.
+
+        The first `left` and the last `right` columns are text.
+        """
         if self._is_silent:
             return
         table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
         for i, name in enumerate(columns):
-            table.add_column(
-                name, justify="left" if i < left else "right", no_wrap=True
-            )
+            is_text = i < left or i >= len(columns) - right
+            table.add_column(name, justify="left" if is_text else "right", no_wrap=True)
         for i, row in enumerate(rows):
             style = "bold" if i == best else None
             table.add_row(*(self._text(cell) for cell in row), style=style)
@@ -257,12 +262,14 @@ def _as_typed(value: str) -> str:
     """Return a Python value as it is typed in a shell."""
     if re.fullmatch(r"\w+\(.*\)", value, re.S):  # an object
         return value.partition("(")[0].lower()
-    if value[:1] not in ("'", '"', "[", "("):
+    if value[:1] not in ("'", '"', "[", "(", "{"):
         return {"True": "yes", "False": "no"}.get(value, value)
     try:
         parts = literal_eval(value)
     except (ValueError, SyntaxError):
         return value
+    if isinstance(parts, dict):
+        return " --as ".join(shlex.quote(f"{name}={k}") for name, k in parts.items())
     if isinstance(parts, tuple):
         return "x".join(str(part) for part in parts)
     text = parts if isinstance(parts, str) else ",".join(str(part) for part in parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.engine.blocks import BlockEngine, new_engine
+from sketchmeans.engine.callbacks import CallbackSupportMixin
 from sketchmeans.engine.init import Seeding, auto_restarts
 from sketchmeans.engine.space import Space
 from sketchmeans.engine.starts import Start
@@ -50,6 +52,18 @@ class FitOnly:
             f"{owner.__name__!r} object has no attribute {self._name!r}: fit sets it, "
             "and a model file does not keep it. predict gives the labels of rows."
         )
+
+
+def if_estimator_has(method: str) -> Callable[[Any], Any]:
+    """Return the decorator of a method that the clusterer within must have, too."""
+    return available_if(
+        lambda self: hasattr(getattr(self, "estimator_", self.estimator), method)
+    )
+
+
+def of_estimator(name: str, doc: str) -> Any:
+    """Return a property that is a fitted attribute of the clusterer within."""
+    return property(lambda self: getattr(self.estimator_, name), doc=doc)
 
 
 #: Relative drop of the cost at which Lloyd's algorithm stops, for so many clusters.

@@ -16,7 +16,7 @@ from sketchmeans.landmarks import (
     read_landmarks,
 )
 from sketchmeans.numerics.memory import memory_budget
-from sketchmeans.reduction import ReducedRows
+from sketchmeans.reduction import is_reduced
 
 
 def select_landmarks(
@@ -28,10 +28,11 @@ def select_landmarks(
 ) -> tuple[Landmarks, LandmarkPath | None]:
     """Return the landmarks of a fit, and how their number was found."""
     given = model.landmarks
-    if isinstance(rows, ReducedRows) and not is_selector(given):
+    if is_reduced(rows) and not is_selector(given):
+        view: Any = rows
         # Points are of the space of X: they are checked there, and then reduced.
-        read = read_landmarks(given, rows.source, kernel)
-        given = rows.points(read.points) if read.indices is None else read.indices
+        read = read_landmarks(given, view.source, kernel)
+        given = view.points(read.points) if read.indices is None else read.indices
     return choose_landmarks(
         given,
         model.n_landmarks,

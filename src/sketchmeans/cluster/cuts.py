@@ -86,7 +86,7 @@ class CutSearch:
         (result,) = lloyd(
             engine, centers, max_iter=self.max_iter, tol=self.tol, on_pass=on_pass
         )
-        found, centroids = engine.partition(np.asarray(result.labels), k)
+        found, centroids = engine.partition(result.labels, k)
         counts, lengths = found.counts[0], centroids.squared_norms[0]
         n_filled = int((counts > 0.0).sum())
         ncut = max(n_filled - float(counts @ lengths), 0.0)

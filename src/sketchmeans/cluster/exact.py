@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Block, Rows
+from sketchmeans.engine.callbacks import with_callbacks
 from sketchmeans.engine.gram import (
     GramEngine,
     gram_matrix,
@@ -93,7 +93,7 @@ class KernelKMeans(KernelClusterer):
         ``W``, the mean squared distance in feature space.
     inertia_ : float
         The weighted sum of squared distances.
-    cost_path_ : ndarray of shape (n_iter_,)
+    cost_path_ : ndarray of shape (n_iter,)
         ``W`` after each pass of the best restart.
     n_iter_, converged_
         Passes of the best restart, and whether it met `tol`.
@@ -251,15 +251,14 @@ class KernelKMeans(KernelClusterer):
         limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self._tolerance}
         with progress.stage(f"{name}{many}", self.max_iter) as on_pass:
             results = lloyd(engine, centers, on_pass=on_pass, **limits)
-        result = min(results, key=lambda result: result.cost)
         if isinstance(start, Start) or not is_auto(self.n_init):
-            return result
+            return min(results, key=lambda result: result.cost)
         spent = sum(one.n_iter for one in results)
         quick = int(10.0 * SWAP_WORK / (len(rows) ** 2 * k))
         with progress.stage(f"{name}, swaps", most_trials(k)) as on_trial:
             return improve(
                 engine,
-                result,
+                results,
                 engine.distances_to,
                 rows.weights,
                 rngs[0].spawn(1)[0],

@@ -8,14 +8,13 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 
 from sketchmeans.cluster.batches import add_batch, forget_earlier
 from sketchmeans.cluster.choice import select_landmarks
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
-from sketchmeans.cluster.remote import check_no_reducer, check_possible
+from sketchmeans.cluster.remote import check_possible
 from sketchmeans.cluster.resume import (
     check_checkpoint,
     load_or_draw_seed,
@@ -26,6 +25,7 @@ from sketchmeans.cluster.search import search_clusters
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import check_labels_path, write_labels
 from sketchmeans.data.rows import IN_MEMORY_BYTES, Block, Rows
+from sketchmeans.engine.callbacks import with_callbacks
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.space import (
     LandmarkSpace,
@@ -47,11 +47,11 @@ from sketchmeans.numerics.parameters import (
     is_auto,
 )
 from sketchmeans.reduction import (
-    ReducedRows,
     Reducer,
-    ShiftedRows,
     as_reducer,
     fit_reducer,
+    reduce_rows,
+    shift_rows,
 )
 
 
@@ -141,7 +141,7 @@ class NystromKMeans(KernelClusterer):
         ``W``, the mean squared distance in feature space.
     inertia_ : float
         The weighted sum of squared distances.
-    cost_path_ : ndarray of shape (n_iter_,)
+    cost_path_ : ndarray of shape (n_iter,)
         ``W`` after each pass over all rows.
     n_iter_, converged_
         Passes over all rows, and whether they met `tol`.
@@ -368,17 +368,16 @@ class NystromKMeans(KernelClusterer):
             shift = origin(rows)
             shift = shift if shift.any() else None
         names = getattr(self, "feature_names_in_", None)
-        view = fit_reducer(reducer, _shift_rows(rows, shift), names)
+        view = fit_reducer(reducer, shift_rows(rows, shift), names)
         if view.load_memory <= IN_MEMORY_BYTES:  # the data alone decide
             view.hold()
         return reducer, shift, view
 
     def _view(self, rows: Rows) -> Rows:
-        check_no_reducer(self.reducer_, rows)
         if self.reducer_ is None:
             return rows
         shift = getattr(self, "_shift", None)
-        return ReducedRows(_shift_rows(rows, shift), self.reducer_)
+        return reduce_rows(shift_rows(rows, shift), self.reducer_)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -398,7 +397,3 @@ class NystromKMeans(KernelClusterer):
 
     def _span_points(self) -> Block:
         return self.landmarks_
-
-
-def _shift_rows(rows: Rows, shift: Array | None) -> Rows:
-    return rows if shift is None else ShiftedRows(rows, shift)

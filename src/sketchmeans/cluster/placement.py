@@ -8,6 +8,7 @@ import numpy as np
 
 from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.cluster.scales import Scale, try_bandwidths, try_neighbors
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Block, Rows
 from sketchmeans.data.sampling import sample_rows
 from sketchmeans.engine.blocks import local_engine
@@ -71,7 +72,10 @@ def draw_sample(rows: Rows, n_landmarks: int, rng: np.random.Generator) -> Rows:
     """Return rows that stand for all rows, in memory: all of them if they are few."""
     size = _SAMPLE_ROWS * n_landmarks
     if len(rows) <= size:
-        return rows.load()
+        is_here = find_adapter(rows) is None
+        return (
+            rows.load() if is_here else rows.subset(np.arange(len(rows)), rows.weights)
+        )
     return rows.subset(np.sort(sample_rows(rows, size, rng)), None)
 
 
@@ -86,7 +90,7 @@ def place_landmarks(
         return []
     found = []
     if model.whiten is not True:
-        points = (_centroids(sample, size, rng) for size in sizes)
+        points = (place_centroids(sample, size, rng) for size in sizes)
         found = [NearestPoints(one, sample.dtype) for one in points]
     whitening = _find_whitening(model, sample)
     if whitening is not None:
@@ -94,7 +98,9 @@ def place_landmarks(
         X = (toarray(sample.block(0, len(sample))) - mean) @ whitening
         white = Rows(X, sample.workers, sample.weights, checked=True)
         # Centroids of whitened rows are centroids of rows.
-        back = toarray(_centroids(white, sizes[0], rng)) @ np.linalg.pinv(whitening)
+        back = toarray(place_centroids(white, sizes[0], rng)) @ np.linalg.pinv(
+            whitening
+        )
         landmarks = (back + mean).astype(sample.dtype)
         found.append(NearestPoints(landmarks, sample.dtype, whitening))
     return found
@@ -123,7 +129,7 @@ def _find_whitening(model: Any, sample: Rows) -> Array | None:
     return whitening_of(covariance) if spread[-1] > 0.0 else None
 
 
-def _centroids(sample: Rows, count: int, rng: np.random.Generator) -> Block:
+def place_centroids(sample: Rows, count: int, rng: np.random.Generator) -> Block:
     """Return centroids of a few Lloyd passes from random rows."""
     seeds = draw_distinct_rows(sample, count, rng)
     space = InputSpace.of(sample, len(seeds))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.rows import Rows
 
 
 def check_possible(estimator: Any, X: Any, checkpoint: Any, labels_out: Any) -> None:
@@ -23,22 +22,8 @@ def check_possible(estimator: Any, X: Any, checkpoint: Any, labels_out: Any) -> 
             "is a lazy Dask array, which can be written with its own to_zarr or "
             "to_npy_stack."
         )
-    if estimator.reducer is not None:
-        raise ValueError(
-            f"reducer={estimator.reducer!r} should be None with a Dask collection. Fit "
-            "the reducer on a sample and give X.map_blocks(reducer.transform)."
-        )
     if estimator.__sklearn_tags__().input_tags.pairwise:
         raise ValueError(
             "kernel='precomputed' does not take a Dask collection: a kernel matrix has "
             "a column for each row. Give the rows and the name of the kernel."
-        )
-
-
-def check_no_reducer(reducer: Any, rows: Rows) -> None:
-    """Raise where rows on a cluster would have to be reduced."""
-    if reducer is not None and find_adapter(rows) is not None:
-        raise ValueError(
-            f"A model with reducer={reducer!r} does not take a Dask collection. Give "
-            "X.map_blocks(model.predict)."
         )

@@ -16,7 +16,12 @@ from sketchmeans.engine.directions import pays_to_project, projected_bytes
 from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import Schedule, Search, sizes_for
-from sketchmeans.engine.space import LandmarkSpace, SpanSpace, landmark_space
+from sketchmeans.engine.space import (
+    LandmarkSpace,
+    Space,
+    SpanSpace,
+    landmark_space,
+)
 from sketchmeans.engine.starts import Start
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import Kernel, compute_gram, is_given
@@ -24,7 +29,7 @@ from sketchmeans.landmarks import Landmarks
 from sketchmeans.landmarks.coverage import PROBED_ROWS, cover_costly_rows
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parameters import is_auto
-from sketchmeans.reduction import ReducedRows
+from sketchmeans.reduction import is_reduced
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,11 @@ def search_clusters(
     if isinstance(start, Start):
         engine = new_engine(rows, space, schedule.budget)
         results = search.finish(engine, _given_centers(engine, start, kernel, k))
-    elif schedule.progressive and pays_to_project(rows, space, k):
+    elif schedule.progressive and pays_to_project(rows, space, k, schedule.n_init):
         engine, centers, labels = search.search_directions(rows, space, start, k, rng)
         results = search.finish(engine, centers, labels)
     elif is_remote:
-        engine, results = _find_elsewhere(search, rows, space, start, k, rng)
+        engine, results = find_elsewhere(search, rows, space, start, k, rng)
     else:
         engine, results = search.find(rows, space, start, k, rng)
     result, is_sound = results[0], True
@@ -110,10 +115,10 @@ def _may_add_landmarks(model: Any, space: SpanSpace, n_rows: int) -> bool:
     return is_ours and is_uniform and space.kernel.proven and not is_probed
 
 
-def _find_elsewhere(
+def find_elsewhere(
     search: Search,
     rows: Rows,
-    space: SpanSpace,
+    space: Space,
     seeding: Seeding,
     k: int,
     rng: np.random.Generator,
@@ -141,7 +146,7 @@ def plan_schedule(
     sizes = sizes_for(rows, space, k) if progressive and is_seeded else []
     restarts = model._restarts(start)
     need = fit_need(rows, space, k, restarts, sizes[-1] if sizes else 0)
-    if progressive and is_seeded and pays_to_project(rows, space, k):
+    if progressive and is_seeded and pays_to_project(rows, space, k, restarts):
         need += projected_bytes(rows, space)
     thread = thread_need(rows, space, k, restarts)
     # Threads cost memory but change no bit: rather fewer of them than an error.
@@ -173,6 +178,7 @@ def _given_centers(
     if start.indices is not None:
         return engine.centers_at(start.indices[None])
     rows = engine.rows
-    if isinstance(rows, ReducedRows) and start.points is not None:
-        start = Start(points=rows.points(start.check_points(rows.source, kernel)))
+    if is_reduced(rows) and start.points is not None:
+        view: Any = rows
+        start = Start(points=view.points(start.check_points(view.source, kernel)))
     return engine.centers_of(start.partition(rows, kernel, n_clusters), n_clusters)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.callback import with_callbacks
 
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.memory import plan_memory
+from sketchmeans.cluster.search import find_elsewhere
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
-from sketchmeans.engine.blocks import BlockEngine, local_engine
+from sketchmeans.engine.blocks import BlockEngine, new_engine
+from sketchmeans.engine.callbacks import with_callbacks
 from sketchmeans.engine.directions import DIRECTION_ROWS, DIRECTIONS
 from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.progress import Progress
@@ -24,6 +27,7 @@ from sketchmeans.engine.starts import Start, read_centers
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
 from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -33,10 +37,9 @@ from sketchmeans.numerics.parameters import (
 )
 from sketchmeans.reduction import (
     ApproximateSVD,
-    ReducedRows,
-    ShiftedRows,
     as_reducer,
     fit_reducer,
+    shift_rows,
 )
 
 #: Restarts that go on in the original space, and passes until one is left.
@@ -47,8 +50,6 @@ _SMALL_WORK = 2e8
 
 #: Clusters of all restarts that go on there.
 _CLUSTERS_REFINED = 150
-
-#: Leading directions that are enough to look for any number of clusters, and rows in
 
 
 class SketchedKMeans(Clusterer):
@@ -137,6 +138,8 @@ class SketchedKMeans(Clusterer):
     (10, 64)
     """
 
+    _takes_dask = True
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -171,7 +174,8 @@ class SketchedKMeans(Clusterer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
+        X : array-like, sparse matrix, path, `Source` or Dask collection, shape (n, d)
+            A Dask array or dataframe stays on its workers, and so does its sketch.
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 counts as three rows.
@@ -182,6 +186,7 @@ class SketchedKMeans(Clusterer):
         sketch_rng, cluster_rng, start_rng = rngs
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
+            rows.persist(memory_budget(self.max_memory))
             rows.widen_for(rows.moments().variance)
             space = InputSpace.of(rows, self.n_clusters)
             start = read_centers(
@@ -254,7 +259,7 @@ class SketchedKMeans(Clusterer):
             start = Start(points=few)
         inner = InputSpace.of(sketch, k)
         found = _find(search, sketch, inner, start, k, rng)[1][: schedule.n_final]
-        engine = local_engine(rows, space)
+        engine = new_engine(rows, space)
         with progress.step("original space"):
             # What is best on the sketch need not be best in the original space.
             plugged = _plugged_back(engine, found, k)
@@ -279,11 +284,10 @@ class SketchedKMeans(Clusterer):
             return None
         return as_reducer(reducer, self.n_clusters, rng, self.n_jobs)
 
-    def _sketch(self, reducer: Any, rows: Rows, shift: Array) -> ReducedRows:
+    def _sketch(self, reducer: Any, rows: Rows, shift: Array) -> Any:
         """Fit the reducer, and return the rows as it sees them."""
-        near = ShiftedRows(rows, shift) if shift.any() else rows
         names = getattr(self, "feature_names_in_", None)
-        return fit_reducer(reducer, near, names)
+        return fit_reducer(reducer, shift_rows(rows, shift), names)
 
     def _refine(
         self, engine: BlockEngine, left: list[LloydResult], search: Search
@@ -322,8 +326,11 @@ class SketchedKMeans(Clusterer):
         """Return how to iterate, if sketched rows of so many bytes fit in memory."""
         is_started = isinstance(start, Start)
         restarts = self._restarts(start)
+        is_remote = find_adapter(rows) is not None
+        # Of rows that are elsewhere the client has offsets and chances, to draw some.
+        each = 48 if is_remote else width + 8 * restarts + 48
         spare = plan_memory(
-            len(rows) * (width + 8 * restarts + 48) + rows.memory,
+            len(rows) * each + rows.memory,
             self.max_memory,
             f"The sketch of {len(rows):,} rows needs {{}}",
             "Lower the reducer's n_components or raise max_memory.",
@@ -357,8 +364,13 @@ def _find(
 ) -> tuple[BlockEngine, list[LloydResult]]:
     """Return what `Search.find` does, or what Lloyd makes of given centres."""
     if not isinstance(start, Start):
-        return search.find(rows, space, start, k, rng)
-    engine = local_engine(rows, space, search.schedule.budget)
+        find = (
+            search.find
+            if find_adapter(rows) is None
+            else partial(find_elsewhere, search)
+        )
+        return find(rows, space, start, k, rng)
+    engine = new_engine(rows, space, search.schedule.budget)
     centers = engine.centers_of_means(start.points - space.shift)
     return engine, search.finish(engine, centers)
 
@@ -367,8 +379,13 @@ def _plugged_back(
     engine: BlockEngine, found: list[LloydResult], k: int
 ) -> list[LloydResult]:
     """Return partitions of the sketch with their centroids in the original space."""
-    labels = np.stack([result.labels for result in found], axis=1)
-    values = labels_of_distinct_rows(engine.rows, k)
+    first, *others = (result.labels for result in found)
+    if find_adapter(engine.rows) is not None:  # the labels stay with the rows
+        remote: Any = first
+        labels, values = remote.beside(others), None
+    else:
+        labels = np.stack([first, *others], axis=1)
+        values = labels_of_distinct_rows(engine.rows, k)
     if values is not None:
         # Equal rows stay together, though rounding may tell their sketches apart.
         known, first = np.unique(values, return_index=True)
@@ -377,7 +394,7 @@ def _plugged_back(
     assignment, centers = engine.partition(labels, k)
     return [
         LloydResult(
-            labels[:, i],
+            assignment.labels[:, i],
             centers.select([i]),
             cost,
             assignment.counts[i],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.cluster.cuts import CutSearch, weigh_graph
@@ -22,8 +21,10 @@ from sketchmeans.cluster.scales import (
     choose_scale,
     relative_gaps,
 )
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows, float_type
-from sketchmeans.engine.blocks import local_engine
+from sketchmeans.engine.blocks import local_engine, new_engine
+from sketchmeans.engine.callbacks import with_callbacks
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.types import Centers
 from sketchmeans.graphs.nearest import NearestPoints
@@ -37,6 +38,7 @@ from sketchmeans.graphs.weights import (
     check_graph,
 )
 from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -168,6 +170,8 @@ class SpectralKMeans(Clusterer):
     [np.float64(500.0), np.float64(500.0)]
     """
 
+    _takes_dask = True
+
     def __init__(
         self,
         n_clusters: int | str = 8,
@@ -216,6 +220,7 @@ class SpectralKMeans(Clusterer):
         landmark_rng, scale_rng, cut_rng = as_generator(self.random_state).spawn(3)
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
+            rows.persist(memory_budget(self.max_memory))
             rows, shares = self._weighted_graph(rows)
             sizes = landmark_sizes(self, rows)
             budget = plan_graph_memory(self, rows, sizes)
@@ -231,8 +236,11 @@ class SpectralKMeans(Clusterer):
             search = CutSearch(n_init, self.max_iter, self._tolerance, progress)
             with progress.step("scale"):
                 scale, path = choose_scale(tried, search, k, scale_rng)
-            engine = local_engine(
-                rows, GraphSpace(scale.graph), budget, many_passes=True
+            space = GraphSpace(scale.graph)
+            engine = (
+                local_engine(rows, space, budget, many_passes=True)
+                if find_adapter(rows) is None
+                else new_engine(rows, space, budget)
             )
             with progress.step("spectrum"):
                 gram = weigh_graph(engine)
@@ -295,6 +303,11 @@ class SpectralKMeans(Clusterer):
         """
         if not self._is_given:
             return rows, None
+        if find_adapter(rows) is not None:
+            raise ValueError(
+                "affinity='precomputed' does not take a Dask collection: a graph has a "
+                "column for each row. Give the rows, and another affinity."
+            )
         graph = check_graph(rows.load())
         shares = rows.weights
         degrees = graph @ (np.ones(len(rows)) if shares is None else shares)

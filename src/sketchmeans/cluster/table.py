@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,27 +14,41 @@ from sklearn.base import (
     clone,
     is_clusterer,
 )
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from sketchmeans.cluster.base import Clusterer, FitOnly
+from sketchmeans.cluster.base import (
+    Clusterer,
+    FitOnly,
+    if_estimator_has,
+    of_estimator,
+)
+from sketchmeans.cluster.raw_tables import (
+    PreparedElsewhere,
+    map_elsewhere,
+    prepare_elsewhere,
+)
 from sketchmeans.cluster.resume import check_checkpoint
-from sketchmeans.data.input import check_weights, normalise_weights
+from sketchmeans.cluster.table_steps import (
+    fit_preparation,
+    open_prepared,
+    plan_columns,
+)
+from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.input import check_weights
 from sketchmeans.data.preparation import (
     Column,
+    ColumnPlan,
     Preparation,
     PreparedSource,
     as_table,
-    choose_columns,
-    find_complete_rows,
-    fit_scaling,
-    match_columns,
+    check_as_kinds,
+    layout_of,
+    warn_of_unseen,
 )
-from sketchmeans.data.preparation.scaling import n_blocks
 from sketchmeans.data.source_rows import SourceRows
+from sketchmeans.engine.callbacks import CallbackSupportMixin, with_callbacks
 from sketchmeans.engine.progress import Progress
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import format_bytes, memory_budget
@@ -43,18 +57,9 @@ from sketchmeans.numerics.parameters import all_or_nothing, check_option
 
 #: The label of a row that was left out.
 NO_CLUSTER = -1
-
-
-def _if_estimator_has(method: str) -> Callable[[Any], Any]:
-    """Return the decorator of a method that the clusterer within must have, too."""
-    return available_if(
-        lambda self: hasattr(getattr(self, "estimator_", self.estimator), method)
-    )
-
-
-def _of_estimator(name: str, doc: str) -> Any:
-    """Return a property that is a fitted attribute of the clusterer within."""
-    return property(lambda self: getattr(self.estimator_, name), doc=doc)
+#: Values of `scale` and of `missing`.
+SCALES = ("auto", "standard", "robust", "log", "none")
+GAPS = ("auto", "fill", "mean", "drop", "error")
 
 
 class TableClusterer(
@@ -64,7 +69,11 @@ class TableClusterer(
     ClusterMixin,
     BaseEstimator,
 ):
-    """Cluster a table as it comes: with names, units, gaps and columns to leave out.
+    """Cluster a table as it comes: with names, units, words, dates and gaps.
+
+    The kind of each named column is found from its values: numbers, yes or no,
+    categories and dates become features of comparable weight; identifiers, free text,
+    constants and duplicates are left out.  `plan` shows what is done, and why.
 
     `predict` prepares new tables as `fit` did (columns, centre, scale, what fills
     gaps); it finds columns by name, in any order, and ignores others.  Rows are scaled
@@ -82,19 +91,28 @@ class TableClusterer(
         Columns to leave out.
     label_column : str or int, optional
         A column to leave out because it holds known classes; see `label_values`.
-    scale : {"standard", "robust", "none"}, default="standard"
+    as_kinds : dict of str to str, optional
+        The kind of a column, by name, where it is not the one that is found:
+        "numeric", "boolean", "category" or "date".
+    scale : {"auto", "standard", "robust", "log", "none"}, default="auto"
+        - "auto": as "standard", and skewed numbers of named columns by
+          ``asinh((x − shift) / unit)``, which is logarithmic, where that halves their
+          skewness.
         - "standard": mean 0 and standard deviation 1, as scikit-learn's
           `StandardScaler`.  A sparse table is not centred.
+        - "log": as "auto", for all numbers of named columns.
         - "robust": median 0 and distance 1 between the quartiles, as `RobustScaler`;
           a column whose quartiles are equal has standard deviation 1.  Of more than
           4 million values the quartiles are those of a random sample of that size.
         - "none": unchanged.  Columns in small units then hardly count.
 
         A constant column is divided by 1.
-    missing : {"error", "drop", "mean"}, default="error"
-        What to do with missing values (NaN, null): raise, leave out the row, or fill in
-        the mean of the column.  A row that is left out has the label −1, so that labels
-        are in line with the rows of the table.
+    missing : {"auto", "fill", "mean", "drop", "error"}, default="auto"
+        What to do with missing values (NaN, null): fill in the median of the column, or
+        its mean, leave out the row, or raise.  "auto" is "fill" for columns with names,
+        and "error" for others.  Where gaps are filled, those of a category are a level
+        of their own if they are at least 1% of the rows.  A row that is left out has
+        the label −1, so that labels are in line with the rows of the table.
 
     Attributes
     ----------
@@ -105,19 +123,28 @@ class TableClusterer(
     columns_ : list of str or int
         The columns that were clustered by; `n_features_in_` is their number, and
         `feature_names_in_` has their names.
-    center_, scale_ : ndarray of shape (d,)
-        A value x was turned into ``(x − center_) / scale_``.
-    fill_ : ndarray of shape (d,) or None
-        What takes the place of missing values.
+    plan_ : list of ColumnPlan
+        What each column of a table with names is, why, and how it is used.
+    kinds_ : dict of str to str
+        The kind of each of these columns.
+    column_weights_ : ndarray of shape (d,)
+        The share of each of `columns_` in the variance of the prepared rows.
+    features_ : list of str or int
+        What the columns have become: a category is one feature for each level.
+    center_, scale_ : ndarray of shape (n_features,)
+        A value x of a feature was turned into ``(x − center_) / scale_``.
+    fill_ : ndarray of shape (n_features,) or None
+        What takes the place of missing values, in `n_filled_` rows.
     n_scale_rows_, n_dropped_ : int
         Rows from which the scale was learned, and rows that were left out.
     exemplar_indices_, exemplars_ : ndarray of shape (k,) and (k, d)
         The row of the table that is nearest to the centre of each cluster: its number
-        and its values, in the units of the table.
+        and its values, in the units of the table; objects if some are words or dates.
     cost_, inertia_, cluster_sizes_, n_iter_, converged_
         As in `estimator_`, like the exemplars only if that has them.
-    zero_based_ : bool
-        Whether features were counted from 0, of a fit on svmlight files.
+    dialect_, zero_based_ : dict or None, bool
+        How a text table was written, see `Dialect.from_dict`, and whether svmlight
+        files counted features from 0: other files are read in the same way.
 
     Examples
     --------
@@ -140,11 +167,11 @@ class TableClusterer(
     __metadata_request__fit: ClassVar[dict[str, str]] = {"checkpoint": UNUSED}
 
     labels_: Any = FitOnly()
-    cost_ = _of_estimator("cost_", "Mean squared distance of the rows that are kept.")
-    inertia_ = _of_estimator("inertia_", "Sum of squared distances of these rows.")
-    cluster_sizes_ = _of_estimator("cluster_sizes_", "Number of rows by cluster.")
-    n_iter_ = _of_estimator("n_iter_", "Number of passes over all rows.")
-    converged_ = _of_estimator("converged_", "Whether the passes met `tol`.")
+    cost_ = of_estimator("cost_", "Mean squared distance of the rows that are kept.")
+    inertia_ = of_estimator("inertia_", "Sum of squared distances of these rows.")
+    cluster_sizes_ = of_estimator("cluster_sizes_", "Number of rows by cluster.")
+    n_iter_ = of_estimator("n_iter_", "Number of passes over all rows.")
+    converged_ = of_estimator("converged_", "Whether the passes met `tol`.")
 
     def __init__(
         self,
@@ -153,12 +180,14 @@ class TableClusterer(
         columns: Sequence[Column] | None = None,
         exclude: Sequence[Column] | None = None,
         label_column: Column | None = None,
-        scale: str = "standard",
-        missing: str = "error",
+        as_kinds: Mapping[str, str] | None = None,
+        scale: str = "auto",
+        missing: str = "auto",
     ) -> None:
         self.estimator = estimator
         self.columns = columns
         self.exclude = exclude
+        self.as_kinds = as_kinds
         self.label_column = label_column
         self.scale = scale
         self.missing = missing
@@ -177,7 +206,8 @@ class TableClusterer(
 
         Parameters
         ----------
-        X : DataFrame, array-like, sparse matrix, path or `Source`
+        X : DataFrame, array-like, sparse matrix, path, `Source` or Dask collection
+            Of a Dask array or dataframe 500,000 rows, drawn at random, tell the scale.
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 counts as three rows, in the scale as in the clusters.
@@ -186,8 +216,7 @@ class TableClusterer(
             As in `NystromKMeans.fit`; for an estimator that has it.
         """
         self._check_params(sample_weight, checkpoint)
-        estimator = clone(self.estimator)
-        progress = Progress(self)
+        estimator, progress = clone(self.estimator), Progress(self)
         prepared, weights = self._fit_preparation(X, sample_weight, progress)
         extra = {} if checkpoint is None else {"checkpoint": checkpoint}
         if weights is not None:
@@ -216,33 +245,20 @@ class TableClusterer(
 
     def _fit_preparation(
         self, X: Any, sample_weight: Any, progress: Progress
-    ) -> tuple[PreparedSource, Array | None]:
+    ) -> tuple[PreparedSource | PreparedElsewhere, Array | None]:
         """Set how to prepare a table; return its prepared rows, and weights of all."""
-        table = as_table(X)
-        columns = choose_columns(table, self.columns, self.exclude, self.label_column)
-        source = table.open(columns)
-        weights = check_weights(sample_weight, len(source))
-        with (
-            self._workers() as workers,
-            progress.blocks("reading rows", n_blocks(source)) as on_block,
-        ):
-            SourceRows(source, workers).check_memory(self._budget())
-            unit_weights, _ = normalise_weights(weights)
-            preparation, kept = fit_scaling(
-                source, self.scale, self.missing, workers, on_block, unit_weights
-            )
-        prepared = PreparedSource(source, preparation, kept)
-        for name in ("feature_names_in_", "zero_based_"):
-            self.__dict__.pop(name, None)
-        self.columns_, self.n_features_in_ = columns, len(columns)
-        if table.types is not None:
-            self.feature_names_in_ = np.array(columns, dtype=object)
-        if source.zero_based is not None:
-            self.zero_based_ = source.zero_based
-        self.center_, self.scale_ = preparation.center, preparation.scale
-        self.fill_, self.n_scale_rows_ = preparation.fill, preparation.n_scale_rows
-        self.n_dropped_ = len(source) - len(prepared)
-        return prepared, weights
+        if (adapter := find_adapter(X)) is not None:
+            return prepare_elsewhere(self, adapter, X, sample_weight, progress)
+        return fit_preparation(self, X, sample_weight, progress)
+
+    def plan(self, X: Any) -> list[ColumnPlan]:
+        """Return what a fit would do with each column of a table, and why.
+
+        Nothing is fitted.  It is empty for a table without column names, whose columns
+        are all used as numbers.
+        """
+        self._check_params()
+        return plan_columns(self, as_table(X))
 
     def _check_params(self, sample_weight: Any = None, checkpoint: Any = None) -> None:
         estimator = self.estimator
@@ -250,8 +266,9 @@ class TableClusterer(
             raise ValueError(
                 f"estimator={estimator!r} should be a clusterer, such as NystromKMeans."
             )
-        check_option("scale", self.scale, ("standard", "robust", "none"))
-        check_option("missing", self.missing, ("error", "drop", "mean"))
+        check_option("scale", self.scale, SCALES)
+        check_option("missing", self.missing, GAPS)
+        check_as_kinds(self.as_kinds)
         for name in ("kernel", "metric", "affinity"):
             if str(getattr(estimator, name, None)) == "precomputed":
                 raise ValueError(
@@ -273,8 +290,10 @@ class TableClusterer(
     def _budget(self) -> int:
         return memory_budget(getattr(self.estimator, "max_memory", None))
 
-    def _rows_for(self, estimator: Any, prepared: PreparedSource) -> Any:
+    def _rows_for(self, estimator: Any, prepared: Any) -> Any:
         """Return prepared rows in a form that an estimator takes."""
+        if isinstance(prepared, PreparedElsewhere):
+            return prepared.rows
         if isinstance(estimator, Clusterer):
             return prepared
         need = SourceRows(prepared, Workers(1)).load_memory
@@ -286,25 +305,30 @@ class TableClusterer(
             )
         return prepared.read(0, len(prepared))
 
-    @_if_estimator_has("predict")
-    def predict(self, X: Any) -> Array:
+    @if_estimator_has("predict")
+    def predict(self, X: Any) -> Any:
         """Return the cluster of each row; −1 for a row that is left out.
 
         Parameters
         ----------
-        X : DataFrame, array-like, sparse matrix, path or `Source`
+        X : DataFrame, array-like, sparse matrix, path, `Source` or Dask collection
             With the columns of the fit, in any order, and maybe others.
         """
         check_is_fitted(self, "estimator_")
+        if (adapter := find_adapter(X)) is not None:
+            return map_elsewhere(self, adapter, "predict", X)
         prepared = self._prepare(X)
         labels = np.empty(0, int)
         if len(prepared):
             labels = self.estimator_.predict(self._rows_for(self.estimator_, prepared))
+            warn_of_unseen(prepared.inner)
         return prepared.spread(labels, NO_CLUSTER)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre; NaN if it is left out."""
         check_is_fitted(self, "estimator_")
+        if (adapter := find_adapter(X)) is not None:
+            return map_elsewhere(self, adapter, "transform", X)
         prepared = self.prepare(X)
         rows = self._rows_for(self.estimator_, prepared)
         return prepared.spread(self.estimator_.transform(rows), np.nan)
@@ -314,12 +338,12 @@ class TableClusterer(
         dense = X.toarray() if hasattr(X, "toarray") else X
         return np.asarray(self._preparation().inverse_transform(dense))
 
-    @_if_estimator_has("cost")
+    @if_estimator_has("cost")
     def cost(self, X: Any, sample_weight: Any = None) -> float:
         """Return the mean squared distance of the rows that are kept, as `cost_`."""
         return self._evaluate("cost", X, sample_weight)
 
-    @_if_estimator_has("score")
+    @if_estimator_has("score")
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of the rows that are kept."""
         return self._evaluate("score", X, sample_weight)
@@ -352,43 +376,43 @@ class TableClusterer(
         check_is_fitted(self, "columns_")
         if self.label_column is None:
             raise ValueError("label_column=None should name the column of classes.")
-        table = as_table(X)
+        table = as_table(X, like=getattr(self, "dialect_", None))
         return self._prepare(table).select(table.values(self.label_column))
 
     def _preparation(self) -> Preparation:
         check_is_fitted(self, "columns_")
-        return Preparation(self.center_, self.scale_, self.fill_, self.n_scale_rows_)
+        encoders = tuple(
+            (column.name, column.encoder)
+            for column in self.plan_
+            if column.encoder is not None
+        )
+        return Preparation(
+            self.center_, self.scale_, self.fill_, self.n_scale_rows_, encoders=encoders
+        )
 
     def _prepare(self, X: Any) -> PreparedSource:
         """Return the prepared rows of a table, of which none may be left."""
-        preparation = self._preparation()
-        table = as_table(X)
-        if hasattr(self, "zero_based_"):  # fitted to features that are numbered
-            n_features = 1 + max(int(column) for column in self.columns_)
-            table = table.like_fit(self.zero_based_, n_features)
-        elif table.types is None and self.columns_ == list(range(self.n_features_in_)):
-            width = len(table.columns)
-            if width != self.n_features_in_:
-                raise ValueError(
-                    f"X has {width} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
-        source = table.open(match_columns(table, self.columns_))
-        kept = None
-        if self.missing == "drop":
-            with self._workers() as workers:
-                kept = find_complete_rows(source, workers)
-        return PreparedSource(
-            source, preparation, kept, is_complete=self.missing != "error"
-        )
+        return open_prepared(self, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        is_plain = self.missing == "error" and self.scale != "robust"
+        # Of tables without column names, which are the ones that can be sparse.
+        allows_gaps = self.missing not in ("auto", "error")
+        is_plain = not allows_gaps and self.scale != "robust"
         takes_sparse = get_tags(self.estimator).input_tags.sparse
         tags.input_tags.sparse = is_plain and takes_sparse
-        tags.input_tags.allow_nan = self.missing != "error"
+        tags.input_tags.allow_nan = allows_gaps
         return tags
+
+    @property
+    def kinds_(self) -> dict[str, str]:
+        """The kind of each column of the fit that has a name, by name."""
+        return {column.name: column.kind for column in self.plan_}
+
+    @property
+    def features_(self) -> list[Column]:
+        """What `estimator_` sees: columns, levels of categories and parts of dates."""
+        return list(layout_of(self.plan_).names) if self.plan_ else self.columns_
 
     @property
     def _n_features_out(self) -> int:
@@ -397,4 +421,7 @@ class TableClusterer(
     @property
     def exemplars_(self) -> Array:
         """The row of each cluster that is nearest to its centre, in its units."""
-        return self.inverse_transform(self.estimator_.exemplars_)
+        rows = self.estimator_.exemplars_
+        if set(self.kinds_.values()) & {"boolean", "category", "date"}:
+            return self._preparation().decode(rows)
+        return self.inverse_transform(rows)

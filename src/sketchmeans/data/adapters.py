@@ -35,6 +35,22 @@ class Adapter(Protocol):
         """Return where passes over such rows run: a `Backend` of the engine."""
         ...
 
+    def empty_table(self, X: Any) -> Any:
+        """Return a table in memory with the columns and types of a collection."""
+        ...
+
+    def select_columns(self, X: Any, columns: Any) -> Any:
+        """Return some columns of a collection."""
+        ...
+
+    def sample_table(self, X: Any, size: int) -> tuple[Any, Any]:
+        """Return rows drawn at random, in memory, and their numbers."""
+        ...
+
+    def map_table(self, X: Any, function: Any, width: Any, dtype: Any) -> Any:
+        """Return what a function makes of each partition, as a lazy array."""
+        ...
+
 
 def register_adapter(package: str, module: str) -> None:
     """Let `module` read collections whose type comes from `package`."""

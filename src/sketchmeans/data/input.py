@@ -92,16 +92,17 @@ def as_weighted_rows(
     return as_rows(X, workers, weights, budget).with_unit(unit)
 
 
-def check_table(X: Any, estimator: Any = None) -> Any:
+def check_table(X: Any, estimator: Any = None, *, takes_dask: bool = False) -> Any:
     """Return a user's table as it is stored, or the source that it is or names."""
     is_array = type(X) is np.ndarray  # most are, and a single row should be quick
     adapter = None if is_array else find_adapter(X)
     if adapter is not None:
-        if not getattr(estimator, "_takes_dask", False):
+        if not (takes_dask or getattr(estimator, "_takes_dask", False)):
             who = "This" if estimator is None else type(estimator).__name__
             raise TypeError(
                 f"{who} does not take a Dask collection ({type(X).__name__}): it works "
-                "on rows in one process. NystromKMeans does."
+                "on rows in one process. NystromKMeans does; or give it a sample, such "
+                "as X[::100].compute()."
             )
         return adapter.as_table(X)
     source = None if is_array else as_source(X)

@@ -335,10 +335,7 @@ class Rows:
 
 
 def as_rows(
-    X: Block,
-    workers: Workers,
-    weights: Array | None = None,
-    budget: int | None = None,
+    X: Block, workers: Workers, weights: Array | None = None, budget: int | None = None
 ) -> Rows:
     """Return the rows of `X`: a table, a path, a source or a Dask collection.
 
@@ -348,8 +345,7 @@ def as_rows(
         return Rows(X, workers, weights)
     adapter = find_adapter(X)
     if adapter is not None:
-        rows: Rows = adapter.as_rows(X, workers, weights)
-        return rows
+        return adapter.as_rows(X, workers, weights)
     source = as_source(X)
     if source is not None:
         from sketchmeans.data.source_rows import SourceRows  # which needs Rows

@@ -28,6 +28,11 @@ from sketchmeans.diagnostics.agreement import (
 )
 from sketchmeans.diagnostics.certificate import certificate
 from sketchmeans.diagnostics.certificate_result import Certificate
+from sketchmeans.diagnostics.cluster_count import (
+    ClusterCount,
+    are_round,
+    choose_n_clusters,
+)
 from sketchmeans.diagnostics.columns import ColumnSummary, column_summary
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.row_map import RowMap, row_map
@@ -39,6 +44,7 @@ __all__ = [
     "Advice",
     "Agreement",
     "Certificate",
+    "ClusterCount",
     "ClusterSummary",
     "ColumnSummary",
     "Comparison",
@@ -47,9 +53,11 @@ __all__ = [
     "advised_bandwidth",
     "advised_cluster_count",
     "agreement",
+    "are_round",
     "bandwidth_grid",
     "bandwidth_path",
     "certificate",
+    "choose_n_clusters",
     "cluster_count_path",
     "cluster_summary",
     "clustering_accuracy",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.kernels.bandwidth import Gamma
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.theory.problem import KernelLike, open_problem
 from sketchmeans.theory.results import Result
@@ -45,7 +46,10 @@ def advised_cluster_count(path: Mapping[str, Any]) -> Advice:
 
     With fewer clusters than groups, and with more, the clusters depend on the sample;
     with as many they do not.  Among the k that are within 0.02 of the most stable one
-    it is the largest, as two large groups are often stable, too, but say less.
+    it is the largest, as two large groups are often stable, too, but say less.  It is
+    not clear if its interval overlaps with that of a less stable one.  This is about
+    kernel k-means at one bandwidth; `choose_n_clusters` takes clusters of any shape and
+    compares with noise.
 
     Parameters
     ----------
@@ -64,14 +68,26 @@ def advised_cluster_count(path: Mapping[str, Any]) -> Advice:
       4 is the most clusters that different samples agree on (agreement 1.00 of 1).
     """
     counts, stability = np.asarray(path["n_clusters"]), np.asarray(path["stability"])
-    near = np.flatnonzero(stability >= stability.max() - _AS_STABLE)
-    best = int(near[counts[near].argmax()])
+    near = stability >= stability.max() - _AS_STABLE
+    best = int(np.flatnonzero(near)[counts[near].argmax()])
     k, agreed = int(counts[best]), f"(agreement {stability[best]:.2f} of 1)"
-    if stability[best] >= _HARDLY_STABLE:
-        note = f"{k} is the most clusters that different samples agree on {agreed}."
-        return Advice(k, True, note)
-    note = "No number of clusters is clear: different samples hardly agree on any."
-    return Advice(k, False, f"{note} {k} is the best of these {agreed}.")
+    if stability[best] < _HARDLY_STABLE:
+        note = "No number of clusters is clear: different samples hardly agree on any."
+        return Advice(k, False, f"{note} {k} is the best of these {agreed}.")
+    rivals = ~near & (_ends(path, "high") > _ends(path, "low")[best])
+    if rivals.any():
+        others = ", ".join(map(str, counts[rivals]))
+        note = f"No number of clusters is clear: {k} is the best {agreed}, but its"
+        return Advice(k, False, f"{note} interval overlaps with that of {others}.")
+    note = f"{k} is the most clusters that different samples agree on {agreed}."
+    return Advice(k, True, note)
+
+
+def _ends(path: Mapping[str, Any], end: str) -> Array:
+    """Return the upper or lower ends of intervals; the values where there are none."""
+    values = np.asarray(path["stability"], dtype=np.float64)
+    ends = np.asarray(path.get(f"stability_{end}", values), dtype=np.float64)
+    return np.where(np.isfinite(ends), ends, values)
 
 
 def advised_bandwidth(

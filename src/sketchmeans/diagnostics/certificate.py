@@ -36,7 +36,7 @@ from sketchmeans.diagnostics.spectral_bounds import (
     compute_linear_moment,
     compute_nystrom_moment,
 )
-from sketchmeans.engine.blocks import local_engine
+from sketchmeans.engine.blocks import new_engine
 from sketchmeans.kernels import Kernel, Linear, is_given
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
@@ -135,7 +135,7 @@ def certificate(
     ----------
     model : KernelKMeans, NystromKMeans or SketchedKMeans
         Fitted.  Behind a reducer the bound is about the reduced rows.
-    X : array-like, sparse matrix, path or source, of shape (n, d)
+    X : array-like, sparse matrix, path, source or Dask collection, of shape (n, d)
         As a rule the rows of the fit.  With ``kernel="precomputed"``: the n × n kernel
         matrix of the fit.
     method : {"auto", "semidefinite", "nystrom", "subsample"}, default="auto"
@@ -203,6 +203,12 @@ def certificate(
             is_remote = find_adapter(X) is not None
             few = k > 1 and k > _MOST_CLUSTERS * min(size, n) and k < n
             method = "nystrom" if is_remote or few else "semidefinite"
+        if method == "semidefinite" and find_adapter(X) is not None:
+            raise ValueError(
+                "method='semidefinite' does not take a Dask collection: it cuts all "
+                "rows into subsets. 'nystrom' and 'subsample' work where the rows are; "
+                "or give a sample of the rows."
+            )
         if method == "subsample":
             found = _certify_by_subsamples(
                 model, problem, n_subsamples, subsample_size, confidence
@@ -323,7 +329,7 @@ def _check_kernel(model: Model, rows: Rows, rng: np.random.Generator) -> Kernel:
 
 
 def _compute_cost(model: Model, rows: Rows) -> float:
-    engine = local_engine(rows, fitted_space(model, rows))
+    engine = new_engine(rows, fitted_space(model, rows))
     return engine.total_cost(model._centers(engine.space))
 
 
@@ -343,7 +349,7 @@ def _compute_moment(
     if isinstance(model, NystromKMeans) and len(model.dual_coef_) <= points.shape[0]:
         space = fitted_space(model, rows)
         # The model's landmarks come first: one pass over kernel values serves both.
-        if not space.is_euclidean:
+        if not (space.is_euclidean or is_given(kernel)):
             return compute_nystrom_moment(rows, kernel, points, model._centers(space))
     moment, _ = compute_nystrom_moment(rows, kernel, points)
     return moment, _compute_cost(model, rows)

@@ -80,5 +80,5 @@ def column_summary(X: Any, n_jobs: int | None = None) -> ColumnSummary:
         squares = np.where(count > 0, found.squares, np.nan) / np.maximum(count, 1.0)
         deviation[is_numeric] = np.sqrt(squares)
     else:
-        n_rows = len(table.values(names[0]))
+        n_rows = len(table.records(names[:1]))
     return ColumnSummary(n_rows, names, types_of, missing, mean, deviation)

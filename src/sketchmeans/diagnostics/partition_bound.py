@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil, log
 
 import numpy as np
@@ -21,13 +22,19 @@ from sketchmeans.theory.problem import Problem
 
 #: Rows of a subset: at least, at most, and for each cluster.
 _FEW_ROWS, _MOST_ROWS, _ROWS_PER_CLUSTER = 300, 1_000, 6
-#: Larger subsets lose less; seconds of one core for each of their rows, and the number
-#: of clusters that doubles them.
-_LARGE_ROWS, _SECONDS_PER_ROW, _DOUBLING = 600, 2.5e-3, 20
+#: Larger subsets lose less; seconds of one core for each of their rows, the number of
+#: clusters that doubles them, and seconds of the spectral bound of such a subset.
+_LARGE_ROWS, _SECONDS_PER_ROW, _DOUBLING, _SPECTRAL_SECONDS = 600, 1.5e-3, 20, 0.1
 #: Share of the seconds left for spectral bounds of subsets, which all else builds on.
 _SPECTRAL_SHARE = 0.4
-#: Stop improving a subset where 25 steps gain less, for many and for few subsets.
-_GAIN_OF_MANY, _GAIN_OF_FEW, _FEW_SUBSETS = 1e-3, 3e-4, 8
+#: With fewer subsets, what is not known of the others outweighs how tight they are.
+_ENOUGH_SUBSETS = 20
+#: Stop improving a subset where 25 steps gain less: for few subsets, many, and where
+#: time is too short for all, so that one more subset says more than better ones.
+_GAIN_OF_FEW, _GAIN_OF_MANY, _GAIN_OF_SOME, _FEW_SUBSETS = 3e-4, 1e-3, 1e-2, 8
+
+#: Least time of a subset for triangle inequalities, in units of that without them.
+_TIGHTEN_TIME = 3.0
 
 #: Seconds between two looks at the bound of all rows.
 _PAUSE = 0.25
@@ -147,14 +154,21 @@ def bound_mean(values: Array, n_total: int, confidence: float) -> float:
 def choose_subset_size(n: int, k: int, max_seconds: float, n_jobs: int) -> int:
     """Return the rows of a subset; all rows, if they are few.
 
-    Larger ones, which lose less, if all of them can be done in the time.
+    Larger ones, which lose less, if all of them can be done in the time, or enough to
+    speak for the others.
     """
     if n <= _LARGE_ROWS:
         return n
     least = min(max(_FEW_ROWS, _ROWS_PER_CLUSTER * k), _MOST_ROWS)
-    seconds = n * _SECONDS_PER_ROW * (1.0 + k / _DOUBLING)
-    is_affordable = seconds <= 0.7 * max_seconds * n_jobs
-    return max(least, _LARGE_ROWS) if is_affordable else least
+    seconds, n_large = max_seconds * n_jobs, n / _LARGE_ROWS
+    each = _LARGE_ROWS * _SECONDS_PER_ROW * (1.0 + k / _DOUBLING)
+    for_spectral = _SPECTRAL_SHARE * seconds
+    for_all = n_large * each <= 0.7 * seconds
+    for_some = (
+        n_large * _SPECTRAL_SECONDS <= for_spectral
+        and _ENOUGH_SUBSETS * each <= seconds - for_spectral
+    )
+    return max(least, _LARGE_ROWS) if for_all or for_some else least
 
 
 def compute_subset_gram(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
@@ -199,7 +213,7 @@ def bound_by_partition(
     subsets = cut_rows(labels, n_subsets, rng, rows, directions)
     order = rng.permutation(len(subsets))
     found = PartitionBound(len(subsets), size, goal.confidence)
-    gain = _GAIN_OF_FEW if len(subsets) <= _FEW_SUBSETS else _GAIN_OF_MANY
+    gains = [_GAIN_OF_FEW if len(subsets) <= _FEW_SUBSETS else _GAIN_OF_MANY]
 
     def open_subset(number: int) -> SubsetProblem:
         subset = np.sort(subsets[number])
@@ -207,8 +221,10 @@ def bound_by_partition(
         gram = compute_subset_gram(rows, kernel, subset)
         return SubsetProblem(gram, n_clusters, weights)
 
-    def improve(number: int) -> float:
-        better = open_subset(number).improve(float(costs[subsets[number]].sum()), gain)
+    def improve(number: int, tighten_until: float | None = None) -> float:
+        cost = float(costs[subsets[number]].sum())
+        problem = open_subset(number)
+        better = problem.improve(cost, gains[-1], tighten_until=tighten_until)
         return max(better.value - better.spectral, 0.0)
 
     def note() -> bool:
@@ -228,12 +244,29 @@ def bound_by_partition(
         if goal.seconds_left < reserve:
             break
     enough = note()
-    for start in range(0, len(found.spectral), rows.workers.n_jobs):
+    started, n_jobs = time.perf_counter(), rows.workers.n_jobs
+    n_batches = ceil(len(subsets) / n_jobs)
+    for start in range(0, len(found.spectral), n_jobs):
         if enough or (start and goal.seconds_left <= 0.0):
             break
-        batch = order[start : min(start + rows.workers.n_jobs, len(found.spectral))]
+        batch = order[start : min(start + n_jobs, len(found.spectral))]
+        begun = time.perf_counter()
         found.excess += rows.workers.map(improve, batch.tolist())
+        if start == 0 and (time.perf_counter() - begun) * n_batches > goal.seconds_left:
+            gains.append(max(gains[-1], _GAIN_OF_SOME))
         is_last = len(found.excess) == len(found.spectral) or goal.seconds_left <= 0.0
         if is_last or time.perf_counter() - goal.start - found.path[-1][0] > _PAUSE:
             enough = note()
+    # What time is left goes to triangle inequalities, once all subsets are solved.
+    least = _TIGHTEN_TIME * (time.perf_counter() - started) / n_batches
+    for done in range(n_batches):
+        if enough or not found.is_complete or goal.seconds_left <= 0.0:
+            break
+        share = max(goal.seconds_left / (n_batches - done), least)
+        until = time.perf_counter() + min(share, goal.seconds_left)
+        span = slice(done * n_jobs, (done + 1) * n_jobs)
+        tighten = partial(improve, tighten_until=until)
+        tighter = rows.workers.map(tighten, order[span].tolist())
+        found.excess[span] = map(max, found.excess[span], tighter)
+        enough = note()
     return found

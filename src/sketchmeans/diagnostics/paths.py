@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.diagnostics.agreement import adjusted_rand_score
+from sketchmeans.diagnostics.resampling import interval, jackknife_pairs
 from sketchmeans.diagnostics.spectral_bounds import bound_by_subsamples
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.init import KMeansPlusPlus
@@ -34,6 +35,7 @@ from sketchmeans.theory.problem import (
 _RESTARTS, _MAX_ITER, _TOL = 4, 100, 1e-3
 #: Rows whose spectrum gives the effective dimension, and most whose gives a bound.
 _SPECTRUM_ROWS, _BOUND_ROWS = 1_000, 2_000
+_NAMES = "cost", "lower_bound", "ratio", "stability", "stability_low", "stability_high"
 #: Kernel values of a subsample are always stored.
 _STORE = 2**62
 
@@ -45,8 +47,8 @@ def bandwidth_path(
     *,
     kernel: KernelLike = "rbf",
     kernel_params: Mapping[str, Any] | None = None,
-    n_subsamples: int = 3,
-    subsample_size: int = 4_000,
+    n_subsamples: int = 10,
+    subsample_size: int = 1_000,
     confidence: float = 0.95,
     sample_weight: Any = None,
     as_frame: bool = False,
@@ -69,7 +71,7 @@ def bandwidth_path(
     kernel : str or Kernel, default="rbf"
         One that has a bandwidth.
     kernel_params : dict, optional
-    n_subsamples, subsample_size : int, default=3 and 4,000
+    n_subsamples, subsample_size : int, default=10 and 1,000
         Subsamples, each of which is clustered; at most a third of the rows.
     confidence : float, default=0.95
         Of each lower bound.
@@ -88,7 +90,9 @@ def bandwidth_path(
         - "lower_bound", "ratio": the certificate "subsample", see `certificate`;
         - "effective_dimension": ``Tr K(K + √n I)⁻¹``, from at most 1,000 rows;
         - "stability": adjusted Rand index between the labels that two subsamples give
-          to the same new rows, the mean over pairs.
+          to the same new rows, the mean over pairs;
+        - "stability_low", "stability_high": its interval, by the jackknife; NaN for two
+          subsamples.
 
     Examples
     --------
@@ -116,7 +120,7 @@ def bandwidth_path(
             line = {name: values[0] for name, values in study.table().items()}
             dimension = study.effective_dimension()
             lines.append(line | {"gamma": gamma, "effective_dimension": dimension})
-    order = "gamma", "cost", "lower_bound", "ratio", "effective_dimension", "stability"
+    order = "gamma", "effective_dimension", *_NAMES
     table = {name: np.array([line[name] for line in lines]) for name in order}
     return _as_frame(table, as_frame)
 
@@ -128,8 +132,8 @@ def cluster_count_path(
     kernel: KernelLike = "rbf",
     gamma: Gamma = "mean",
     kernel_params: Mapping[str, Any] | None = None,
-    n_subsamples: int = 3,
-    subsample_size: int = 4_000,
+    n_subsamples: int = 10,
+    subsample_size: int = 1_000,
     confidence: float = 0.95,
     sample_weight: Any = None,
     as_frame: bool = False,
@@ -156,8 +160,8 @@ def cluster_count_path(
     Returns
     -------
     table : dict of ndarray or DataFrame
-        "n_clusters", "cost", "lower_bound", "ratio" and "stability", as in
-        `bandwidth_path`.
+        "n_clusters", "cost", "lower_bound", "ratio" and "stability" with its interval,
+        as in `bandwidth_path`.
 
     Examples
     --------
@@ -220,16 +224,17 @@ class _Study:
         costs = np.mean([[cost for cost, _ in fit] for fit in fits], axis=0)
         labels = [[found for _, found in fit] for fit in fits]
         pairs = combinations(labels, 2)
-        scores = [list(map(adjusted_rand_score, *pair)) for pair in pairs]
+        scores = np.array([list(map(adjusted_rand_score, *pair)) for pair in pairs])
         problem = Problem(self._rows, self._kernel, self._bound_rng)
         bounds = bound_by_subsamples(
             problem, self._ks, len(fits), self._bound_rows, self._confidence
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(costs > 0.0, costs / bounds, 1.0)
-        stability = np.mean(scores, axis=0)
-        names = "cost", "lower_bound", "ratio", "stability"
-        return dict(zip(names, (costs, bounds, ratios, stability), strict=True))
+        stability, error = scores.mean(axis=0), jackknife_pairs(scores, len(fits))
+        low, high = interval(stability, error, len(fits), self._confidence)
+        values = costs, bounds, ratios, stability, low, high
+        return dict(zip(_NAMES, values, strict=True))
 
     def _draw(self, rng: np.random.Generator, size: int) -> Array:
         """Return the numbers of random rows, by weight if they have weights."""

@@ -9,11 +9,15 @@ matrix ``N ≥ 0`` (entrywise)
     tr(PK) ≤ tr(P(K + N)) + qᵀNq ≤ λ_1 + ... + λ_{k−1} + qᵀNq,
 
 λ the largest eigenvalues of ``H(K + N)H`` (Ky Fan).  ``N = 0`` is the spectral bound,
-and the best N makes up the dual of the programme of Peng and Wei (2007).
+and the best N makes up the dual of the programme of Peng and Wei (2007).  What holds
+for N holds for every matrix whose product with all ``P + qqᵀ`` of partitions is not
+negative, such as those of triangle inequalities (`triangles`), which tighten it.
 """
 
 from __future__ import annotations
 
+import time
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from math import frexp, inf, ldexp, sqrt
@@ -21,6 +25,7 @@ from math import frexp, inf, ldexp, sqrt
 import numpy as np
 from scipy.linalg import qr
 
+from sketchmeans.diagnostics.triangles import TriangleCuts
 from sketchmeans.numerics.linalg import (
     Array,
     check_no_overflow,
@@ -40,6 +45,11 @@ _PENALTY, _RELAXATION = 1.5, 1.6
 _EXACT_STEPS, _SHIFT = 3, 0.2
 #: Stop where the last steps raised the bound by less than this share of it.
 _LEAST_GAIN = 2e-4
+#: Steps between two searches for violated triangle inequalities, and the most steps
+#: with them.
+_CUT_STEPS, _MAX_CUT_STEPS = 50, 2_000
+#: How much smaller steps of prices become where the bound did not rise.
+_SLOWER = 0.3
 
 
 @dataclass(frozen=True)
@@ -96,25 +106,32 @@ class SubsetProblem:
         """The bound without multipliers: the k − 1 largest eigenvalues are left out."""
         return self.evaluate(None)
 
-    def evaluate(self, multipliers: Array | None) -> float:
+    def evaluate(
+        self, multipliers: Array | None, cuts: TriangleCuts | None = None
+    ) -> float:
         """Return the bound of a matrix ``N``, whose negative entries count as zero.
 
-        It holds for every N.  What rounding may have added is taken off: 64 roundings
-        of the largest kernel value per row and 8 per row and cluster for centring, and
-        8s roundings of ``‖H(K + N)H‖_F`` for each eigenvalue.  N is in the problem's
-        own units.
+        It holds for every N, and for all prices of triangle inequalities.  What
+        rounding may have added is taken off: 64 roundings of the largest kernel value
+        per row and 8 per row and cluster for centring, and 8s roundings of
+        ``‖H(K + N)H‖_F`` for each eigenvalue and of the sum of all prices.  N and
+        prices are in the problem's own units.
         """
         k, s = self.n_clusters, self.n_rows
         if k >= s:
             return 0.0
-        A, offset = self._K, 0.0
+        A, offset, size = self._K, 0.0, 0.0
         if multipliers is not None:
             N = np.maximum(np.asarray(multipliers, np.float64), 0.0)
             N = 0.5 * (N + N.T)
+            size = float(self._q @ N @ self._q)
+            if cuts is not None:
+                N += cuts.matrix()
+                size += 4.0 * float(cuts.prices.sum())
             offset = float(self._q @ N @ self._q)
             A = _centre(self._K + N, self._q)
         top = float(largest_eigenvalues(A, k - 1).sum()) if k > 1 else 0.0
-        roundings = _EIGEN_ROUNDINGS * s * (k * float(np.linalg.norm(A)) + offset)
+        roundings = _EIGEN_ROUNDINGS * s * (k * float(np.linalg.norm(A)) + size)
         noise = self._noise + float(np.finfo(np.float64).eps) * roundings
         least = float(np.trace(self._K)) - offset - top - noise
         return max(least, 0.0) * self._scale * self._weight
@@ -124,13 +141,16 @@ class SubsetProblem:
         target: float = inf,
         least_gain: float = _LEAST_GAIN,
         max_steps: int = _MAX_STEPS,
+        *,
+        tighten_until: float | None = None,
     ) -> SubsetBound:
         """Return the best bound of some alternating steps.
 
         Each step costs the leading eigenvectors of an s × s matrix in float32, every
         25th a bound in float64.  A solver that has not converged costs tightness and
         never truth.  It stops where the bound is as large as `target`, the cost of a
-        clustering that is known, or 25 steps raise it by less than `least_gain`.
+        clustering that is known, or 25 steps raise it by less than `least_gain`.  Up to
+        the time `tighten_until` it then goes on with triangle inequalities.
         """
         best, step = self.spectral, 0
         size = float(np.linalg.norm(self._K))
@@ -138,14 +158,37 @@ class SubsetProblem:
             return SubsetBound(best, best, 0)
         solver = _AlternatingDirections(self._K, self._q, self.n_clusters, size)
         while step < max_steps and best < target * (1.0 - least_gain):
-            for _ in range(_CHECK_STEPS):
-                solver.advance()
-            step += _CHECK_STEPS
+            step += solver.advance(_CHECK_STEPS)
             found = self.evaluate(solver.multipliers)
             gain, best = found - best, max(best, found)
             if gain < least_gain * best:
                 break
+        if tighten_until is not None:
+            n_steps, found = self._tighten(solver, best, target, tighten_until)
+            step, best = step + n_steps, max(best, found)
         return SubsetBound(best, self.spectral, step)
+
+    def _tighten(
+        self, solver: _AlternatingDirections, best: float, target: float, until: float
+    ) -> tuple[int, float]:
+        """Go on with triangle inequalities; return the steps and the best bound.
+
+        Prices that swing are moved in smaller steps: the third search in vain ends it.
+        """
+        step, in_vain = 0, 0
+        while step < _MAX_CUT_STEPS and in_vain < 3 and time.perf_counter() < until:
+            if best >= target * (1.0 - _LEAST_GAIN) or not solver.separate():
+                break
+            before = best
+            for _ in range(_CUT_STEPS // _CHECK_STEPS):
+                step += solver.advance(_CHECK_STEPS)
+                best = max(best, self.evaluate(solver.multipliers, solver.cuts))
+                if time.perf_counter() >= until:
+                    break
+            if best - before < _LEAST_GAIN * best:
+                in_vain += 1
+                solver.slow_down()
+        return step, best
 
 
 class _AlternatingDirections:
@@ -158,6 +201,8 @@ class _AlternatingDirections:
     def __init__(self, K: Array, q: Array, k: int, size: float) -> None:
         self._rho = _PENALTY * size / sqrt(k)
         self._objective = (K / self._rho).astype(np.float32)
+        self._cuts = TriangleCuts(q)
+        self._latest = np.zeros_like(self._objective)
         self._q = q.astype(np.float32)
         self._floor = -np.outer(self._q, self._q)
         self._inside = np.zeros_like(self._objective)
@@ -171,11 +216,36 @@ class _AlternatingDirections:
         """The matrix N of the last step."""
         return self._dual.astype(np.float64) * -self._rho
 
-    def advance(self) -> None:
-        """Make one step."""
+    @property
+    def cuts(self) -> TriangleCuts:
+        """The triangle inequalities and their prices, in the units of the problem."""
+        found = copy(self._cuts)
+        found.prices = found.prices * self._rho
+        return found
+
+    def separate(self) -> int:
+        """Look for triangle inequalities that fail, and count them."""
+        return self._cuts.separate(self._latest)
+
+    def slow_down(self) -> None:
+        """Move prices of triangle inequalities in smaller steps."""
+        self._cuts.step_size *= _SLOWER
+
+    def advance(self, n_steps: int) -> int:
+        """Make some steps, and return their number."""
+        for _ in range(n_steps):
+            self._step()
+        return n_steps
+
+    def _step(self) -> None:
         M = self._inside - self._dual
         M += self._objective
+        if len(self._cuts):
+            M += self._cuts.matrix()
         P = self._project(_centre(M, self._q))
+        np.subtract(P, self._floor, out=self._latest)
+        if len(self._cuts):
+            self._cuts.reprice(self._latest)
         P *= np.float32(_RELAXATION)
         P += np.float32(1.0 - _RELAXATION) * self._inside
         P += self._dual
@@ -206,8 +276,10 @@ class _AlternatingDirections:
         while True:
             wanted = min(self._n_vectors, s)
             some = wanted if 2 * wanted < s else None
-            driver = "evd" if some is None else "evr"
-            values, vectors = eigen_decomposition(M, largest=some, driver=driver)
+            if some is None:  # by NumPy, which leaves the interpreter to other threads
+                values, vectors = np.linalg.eigh(M)
+            else:
+                values, vectors = eigen_decomposition(M, largest=some, driver="evr")
             if some is None or _find_cut(values, self._k - 1) > values[0]:
                 return values, vectors
             self._n_vectors = 2 * wanted

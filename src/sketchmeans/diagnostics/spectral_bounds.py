@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
+from sketchmeans.data.block_sums import sum_blocks
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.data.sampling import draw, row_weights
 from sketchmeans.engine.assign import CenterMatrix
@@ -87,22 +88,21 @@ def compute_nystrom_moment(
     columns = kernel.against(points, rows.dtype, rows.workers)
 
     diagonal = kernel.row_diagonal(rows)
-    costs = np.zeros(len(rows) if centers is not None else 0)
     table = None if centers is None else CenterMatrix(centers, rows.dtype, 1)
+    buffer, dtype = rows.workers.buffer, rows.dtype
 
-    def coordinates(span: tuple[int, int]) -> Array:
-        block = rows.block(*span)
-        out = rows.workers.buffer("kernel", (block.shape[0], m), rows.dtype)
-        b = columns(block, out)
+    def coordinates(block: Block) -> tuple[Array, Array | None]:
+        b = columns(block, buffer("kernel", (block.shape[0], m), dtype))
+        costs = None
         if table is not None:
             scores = table.scores(b[:, : table.n_columns])
             nearest = scores.min(axis=1).astype(np.float64)
-            costs[slice(*span)] = np.maximum(nearest + diagonal[slice(*span)], 0.0)
-        wide = rows.workers.buffer("wide kernel", (len(b), len(used)), np.float64)
+            costs = np.maximum(nearest + kernel.diagonal(block), 0.0)
+        wide = buffer("wide kernel", (len(b), len(used)), np.float64)
         wide[...] = b if len(used) == m else b[:, used]
-        return wide
+        return wide, costs
 
-    second, first = _sum_products(rows, coordinates, len(used))
+    second, first, cost = _sum_products(rows, coordinates, len(used))
     mean = root.T @ first
     matrix = root.T @ second @ root
     weights = row_weights(rows)
@@ -115,7 +115,7 @@ def compute_nystrom_moment(
     noise = _ROUNDINGS * float(np.finfo(np.float64).eps) * (scale * size) ** 2
     noise *= rows.total_weight
     moment = SecondMoment(matrix, rounding, max(missing, 0.0), m, noise)
-    return moment, float(weights @ costs) if centers is not None else np.nan
+    return moment, cost if centers is not None else np.nan
 
 
 def compute_linear_moment(rows: Rows) -> SecondMoment:
@@ -124,10 +124,10 @@ def compute_linear_moment(rows: Rows) -> SecondMoment:
     mean = rows.moments().mean
     if d <= n:
 
-        def centred(span: tuple[int, int]) -> Array:
-            return toarray(rows.block(*span)) - mean
+        def centred(block: Block) -> tuple[Array, None]:
+            return toarray(block) - mean, None
 
-        second, first = _sum_products(rows, centred, d)
+        second, first, _ = _sum_products(rows, centred, d)
         matrix = second - np.outer(first, first) / rows.total_weight
     else:
         X = toarray(rows.block(0, n)) - mean
@@ -142,23 +142,29 @@ def compute_linear_moment(rows: Rows) -> SecondMoment:
     return SecondMoment(matrix, rounding, 0.0)
 
 
-def _sum_products(rows: Rows, features: Any, width: int) -> tuple[Array, Array]:
-    """Return ``Σ_x w_x f_x f_xᵀ`` and ``Σ_x w_x f_x`` of features in float64."""
+def _sum_products(
+    rows: Rows,
+    features: Callable[[Block], tuple[Array, Array | None]],
+    width: int,
+) -> tuple[Array, Array, float]:
+    """Return ``Σ_x w_x f_x f_xᵀ`` and ``Σ_x w_x f_x`` of features in float64.
 
-    def part(span: tuple[int, int]) -> tuple[Array, Array]:
-        F, weights = features(span), rows.block_weights(*span)
+    `features` returns costs of the rows, too, or None; their sum comes last.
+    """
+
+    def part(block: Block, weights: Array | None) -> tuple[Array, ...]:
+        F, costs = features(block)
+        costs = np.zeros(1) if costs is None else costs
         if weights is None:
-            return F.T @ F, F.sum(axis=0)
+            return F.T @ F, F.sum(axis=0), costs.sum(keepdims=True)
         total = weights @ F
         F *= np.sqrt(weights)[:, None]
-        return F.T @ F, total
+        spent = weights @ costs if len(costs) == len(weights) else 0.0
+        return F.T @ F, total, np.array([spent])
 
-    second, first = np.zeros((width, width)), np.zeros(width)
-    edges = block_slices(len(rows), max(block_height(rows.n_features, width), 512))
-    for product, total in rows.workers.map(part, edges):
-        second += product
-        first += total
-    return second, first
+    height = max(block_height(rows.n_features, width), 512)
+    second, first, cost = sum_blocks(rows, part, height)
+    return second, first, float(cost[0])
 
 
 def bound_by_subsamples(
@@ -194,9 +200,9 @@ def _bound_squared_diameter(rows: Rows, kernel: Kernel, counts: Array) -> float:
     """Return a bound on ``‖φ(x) − φ(y)‖²`` over the rows that count."""
     if isinstance(kernel, Linear):  # distances are the same about any origin
         mean = rows.moments().mean
-        edges = block_slices(len(rows), block_height(rows.n_features, 0))
-        lengths = rows.workers.map(
-            lambda span: squared_norms(toarray(rows.block(*span)) - mean), edges
+        lengths = rows.map(
+            lambda block: squared_norms(toarray(block) - mean),
+            block_height(rows.n_features, 0),
         )
         return 4.0 * float(np.concatenate(list(lengths))[counts].max())
     largest = float(kernel.row_diagonal(rows)[counts].max())

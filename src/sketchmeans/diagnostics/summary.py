@@ -162,7 +162,7 @@ class ClusterSummary(Result):
             exemplars=prepared.inverse_transform(self.exemplars),
             features=Features(
                 prepared.inverse_transform(features.mean),
-                features.deviation * prepared.scale,
+                prepared.inverse_deviation(features.mean, features.deviation),
                 prepared.inverse_transform(features.cluster_means),
             ),
         )

@@ -8,10 +8,26 @@ up along a tree, the other.
 from typing import Any
 
 from sketchmeans.distributed.backend import DaskBackend
+from sketchmeans.distributed.frames import (
+    empty_table,
+    map_table,
+    sample_table,
+    select_columns,
+)
 from sketchmeans.distributed.rows import DaskRows
 from sketchmeans.distributed.table import DaskTable, as_table
 
-__all__ = ["DaskRows", "DaskTable", "as_backend", "as_rows", "as_table"]
+__all__ = [
+    "DaskRows",
+    "DaskTable",
+    "as_backend",
+    "as_rows",
+    "as_table",
+    "empty_table",
+    "map_table",
+    "sample_table",
+    "select_columns",
+]
 
 
 def as_rows(X: Any, workers: Any, weights: Any) -> DaskRows:

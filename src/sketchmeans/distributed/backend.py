@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
 
@@ -21,58 +20,82 @@ from sketchmeans.distributed.scheduler import (
     task,
     tree_reduce,
 )
-from sketchmeans.distributed.table import Partition
-from sketchmeans.distributed.tasks import Call, PartitionInfo, SpaceInfo
+from sketchmeans.distributed.table import Partition, join_parts
+from sketchmeans.distributed.tasks import Call, PartitionInfo, SpanInfo
 from sketchmeans.engine.bounds import RowState
 from sketchmeans.engine.passes import Reduction
-from sketchmeans.engine.space import SpanSpace
+from sketchmeans.engine.space import Space, SpanSpace
 from sketchmeans.engine.store import is_worth_keeping
 from sketchmeans.numerics.linalg import Array
 
-#: What a pass has left with each partition.
+#: What a pass has left at each place: for each of its partitions.
 States = list[Delayed]
 
 
 class PartLabels:
     """The labels of all rows for some restarts, which stay with the partitions."""
 
-    def __init__(
-        self, states: States, partitions: list[Partition], columns: list[int]
-    ) -> None:
+    def __init__(self, states: States, rows: DaskRows, columns: list[int]) -> None:
         self.states = states
         self.columns = columns
-        self._partitions = partitions
+        self._rows = rows
 
     def __getitem__(self, key: Any) -> Any:
         """Return some of the restarts, or the labels of a few rows of the only one."""
         if isinstance(key, tuple):
             chosen = np.atleast_1d(np.asarray(self.columns)[key[1]]).tolist()
-            return PartLabels(self.states, self._partitions, chosen)
+            return PartLabels(self.states, self._rows, chosen)
         numbers = np.asarray(key)
         labels = np.empty(len(numbers), dtype=np.int32)
         places, calls = [], []
-        for state, part in zip(self.states, self._partitions, strict=True):
+        for part, (state, place) in zip(self._partitions, self._homes(), strict=True):
             own = (numbers >= part.start) & (numbers < part.start + part.length)
             if own.any():
                 places.append(own)
-                inside = literal(numbers[own] - part.start)
-                calls.append(task(tasks.labels_of, state, self.columns[0], inside))
+                given = (self.columns[0], literal(numbers[own] - part.start))
+                calls.append(task(tasks.labels_of, state, place, *given))
         for own, found in zip(places, compute(calls), strict=True):
             labels[own] = found
         return labels
 
+    @property
+    def _partitions(self) -> list[Partition]:
+        return self._rows.X.partitions
+
+    def _homes(self) -> list[tuple[Delayed, int]]:
+        """Return what was left at the place of each partition, and its number there."""
+        found = {
+            number: (state, i)
+            for state, place in zip(self.states, self._rows.places, strict=True)
+            for i, number in enumerate(place)
+        }
+        return [found[number] for number in range(len(found))]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and restarts."""
+        return sum(part.length for part in self._partitions), len(self.columns)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def beside(self, others: list[PartLabels]) -> PartLabels:
+        """Return these labels of one restart, and others of the same rows."""
+        every = [self, *others]
+        columns = [labels.columns[0] for labels in every]
+        states = [
+            task(tasks.stack_labels, list(states), columns)
+            for states in zip(*(labels.states for labels in every), strict=True)
+        ]
+        return PartLabels(persist(states), self._rows, list(range(len(columns))))
+
     def to_dask(self) -> Any:
         """Return the labels of the only restart as a Dask array."""
-        return da.concatenate(
-            [
-                da.from_delayed(
-                    task(tasks.labels_of, state, self.columns[0]),
-                    (part.length,),
-                    np.int32,
-                )
-                for state, part in zip(self.states, self._partitions, strict=True)
-            ]
-        )
+        column = self.columns[0]
+        found = [task(tasks.labels_of, *home, column) for home in self._homes()]
+        lengths = [part.length for part in self._partitions]
+        return join_parts(found, lengths, (), np.dtype(np.int32))
 
 
 class DaskBackend:
@@ -82,82 +105,88 @@ class DaskBackend:
     on a cluster the workers' limits decide.
     """
 
-    def __init__(self, rows: DaskRows, space: SpanSpace, budget: int = 0) -> None:
+    def __init__(self, rows: DaskRows, space: Space, budget: int = 0) -> None:
         self.rows = rows
         self.space = space
         self._budget = budget
-        self._space_info = literal(
-            SpaceInfo(space.kernel, space.landmarks, space.dtype)
-        )
 
     def prefetch(self, beside: int = 0) -> AbstractContextManager[None]:
         return nullcontext()  # the workers keep what they compute in the first pass
 
+    @property
+    def _space_info(self) -> Delayed:
+        """The space, as it is now; landmarks are sent to the workers once."""
+        return self._span if isinstance(self.space, SpanSpace) else literal(self.space)
+
     @cached_property
-    def _sources(self) -> list[Delayed]:
+    def _span(self) -> Delayed:
+        space = self.space
+        assert isinstance(space, SpanSpace)
+        return literal(SpanInfo(space.kernel, space.landmarks, space.dtype))
+
+    @cached_property
+    def _sources(self) -> list[Any]:
         """What passes read: the rows, or their kernel blocks where these are kept."""
         rows, space = self.rows, self.space
-        parts = [part.rows for part in rows.X.partitions]
-        (self._space_info,) = persist([self._space_info])
+        parts = rows.by_place([part.rows for part in rows.X.partitions])
+        if isinstance(space, SpanSpace):
+            (self._span,) = persist([self._span])
         size = len(rows) * space.n_columns * space.dtype.itemsize
         free, is_elsewhere = free_memory(self._budget)
         if is_elsewhere:
             free -= rows.kept_bytes
         if not is_worth_keeping(rows, space) or size > free:
             return parts
-        return persist(
-            [
-                task(tasks.keep_blocks, part, self._space_info, info)
-                for part, info in zip(parts, rows.infos(space.height), strict=True)
-            ]
-        )
+        return persist(rows.apply(tasks.keep_blocks, space.height, self._space_info))
 
     def run(self, reduction: Reduction, *values: States | PartLabels) -> Any:
         if not self.rows.X.partitions:
             raise ValueError("X has 0 samples; at least one is needed for a pass.")
-        sources: list[Any] = {
-            "blocks": self._sources,
-            "rows": [part.rows for part in self.rows.X.partitions],
-            "nothing": [None] * len(self._sources),
-        }[reduction.reads]
+        rows, sources = self.rows, self._sources
+        parts: list[Any] | None = None  # the rows themselves
+        if reduction.reads == "blocks":
+            parts = sources
+        elif reduction.reads == "nothing":
+            parts = rows.by_place([None] * len(rows.X.partitions))
         columns = tuple(getattr(value, "columns", None) for value in values)
         states = [
             value.states if isinstance(value, PartLabels) else value for value in values
         ]
         call = literal(Call(_without_means(reduction), columns))
-        found = [
-            task(tasks.run_chunk, part, weights, self._space_info, info, call, [*own])
-            for part, weights, info, *own in zip(
-                sources,
-                self.rows.weight_parts,
-                self.rows.infos(self.space.height),
-                *states,
-                strict=True,
-            )
-        ]
+        found = rows.apply(
+            tasks.run_chunk,
+            self.space.height,
+            self._space_info,
+            call,
+            own=[rows.by_place(rows.weight_parts), *states],
+            parts=parts,
+        )
         summary, kept = tree_reduce(
-            [task(tasks.summary_of, part) for part in found],
+            [task(tasks.summary_of, place, call) for place in found],
             lambda parts: task(tasks.combine, call, parts),
             found,
         )
         return kept, reduction.finalize(summary)
 
     def labels(self, states: States, n_restarts: int) -> PartLabels:
-        return PartLabels(states, self.rows.X.partitions, list(range(n_restarts)))
+        return PartLabels(states, self.rows, list(range(n_restarts)))
 
-    def place(self, labels: Array) -> PartLabels:
+    def place(self, labels: Array | PartLabels) -> PartLabels:
+        if isinstance(labels, PartLabels):
+            return labels
         parts = self.rows.X.partitions
         given = [labels[part.start : part.start + part.length] for part in parts]
-        states = persist([literal((RowState(own), None)) for own in given])
+        places = self.rows.by_place([(RowState(own), None) for own in given])
+        states = persist([literal(place) for place in places])
         return self.labels(states, labels.shape[1])
 
     def map_rows(self, reduction: Reduction, width: tuple[int, ...], dtype: Any) -> Any:
         """Return a lazy array; nothing is computed, not even the number of rows."""
         table = self.rows.X
-        call = literal(Call(_without_means(reduction)))
+        call, space_info = literal(Call(_without_means(reduction))), self._space_info
         lengths: list[Any] = table.known_lengths or [np.nan] * len(table.parts)
         starts = np.cumsum([0.0, *lengths])
-        arrays = []
+        found = []
         for number, part in enumerate(table.delayed()):
             is_known = table.known_lengths is not None
             info = PartitionInfo(
@@ -167,9 +196,9 @@ class DaskBackend:
                 table.declared(number, lengths[number] if is_known else None),
                 name="Input X" if is_known else f"Partition {number} of X",
             )
-            found = task(tasks.map_chunk, part, self._space_info, literal(info), call)
-            arrays.append(da.from_delayed(found, (lengths[number], *width), dtype))
-        return da.concatenate(arrays, allow_unknown_chunksizes=True)
+            info = literal(info)
+            found.append(task(tasks.map_chunk, part, space_info, info, call))
+        return join_parts(found, lengths, width, dtype)
 
 
 def _without_means(reduction: Any) -> Reduction:

@@ -16,6 +16,10 @@ from sketchmeans.numerics.memory import DEFAULT_SHARE
 #: Results that one task combines.
 _FAN_IN = 8
 
+#: Tasks of a pass for each thread of a worker: more than one, so that fast workers are
+#: not held up by slow ones.
+_TASKS_PER_THREAD = 2
+
 
 def literal(value: Any) -> Delayed:
     """Return a value that is sent to each worker once, and never looked into."""
@@ -72,6 +76,35 @@ def free_memory(budget: int) -> tuple[int, bool]:
         free = sum(max(limit - used, 0) for limit, used in limits if limit)
         return int(DEFAULT_SHARE * free), True
     return (budget if run in (threaded.get, local.get_sync) else 0), False
+
+
+def group_by_worker(tasks: Sequence[Delayed]) -> list[list[int]]:
+    """Return the numbers of tasks whose results are on the same worker, in parts.
+
+    Waits for the results.  Without a cluster each is on its own.
+    """
+    client = _scheduler()[1]
+    if client is None:
+        return [[number] for number in range(len(tasks))]
+    futures = client.futures_of(list(tasks))
+    homes = {future.key: home for home, future in _homes(client, futures)}
+    threads: dict[str, int] = client.nthreads()
+    by_worker: dict[str, list[int]] = {}
+    for number, one in enumerate(tasks):
+        by_worker.setdefault(homes.get(one.key, ""), []).append(number)
+    groups = []
+    for home, numbers in by_worker.items():
+        size = -(-len(numbers) // (_TASKS_PER_THREAD * threads.get(home, 1)))
+        groups += [numbers[i : i + size] for i in range(0, len(numbers), size)]
+    return groups
+
+
+def _homes(client: Any, futures: list[Any]) -> list[tuple[str, Any]]:
+    """Return a worker that has each of some results, after they are computed."""
+    for future in futures:
+        future.exception()  # wait, without raising: the pass that follows tells
+    found = client.who_has(futures)
+    return [(next(iter(found.get(future.key, ())), ""), future) for future in futures]
 
 
 def _scheduler() -> tuple[Callable[..., Any], Any]:

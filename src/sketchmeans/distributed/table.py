@@ -15,7 +15,16 @@ from dask.delayed import Delayed
 from scipy import sparse
 
 from sketchmeans.data.rows import Block
-from sketchmeans.distributed.scheduler import compute, literal, persist, task
+from sketchmeans.distributed.scheduler import (
+    compute,
+    free_memory,
+    literal,
+    persist,
+    task,
+)
+
+#: Of a value and its column number in a CSR matrix, about.
+_BYTES_PER_NONZERO = 12
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,9 @@ class DaskTable:
     Dask does not know them, and `shell` is a table without rows that has the width and
     names of this one.
     """
+
+    #: Whether the rows are kept where they were computed.
+    is_persisted = False
 
     def __init__(
         self,
@@ -87,7 +99,24 @@ class DaskTable:
         """The rows of each part; counted, in one pass, where Dask does not know."""
         if self.known_lengths is not None:
             return self.known_lengths
-        return [int(n) for n in compute([task(_length, part) for part in self.parts])]
+        self._persist_uncounted()
+        return [
+            int(n) for n in compute([task(count_rows, part) for part in self.parts])
+        ]
+
+    def _persist_uncounted(self) -> None:
+        """Keep the parts on a cluster before they are counted, if they seem to fit.
+
+        To read files once more costs as much as a pass.  The first part tells how large
+        they are.
+        """
+        free, is_elsewhere = free_memory(0)
+        if not (is_elsewhere and self.parts):
+            return
+        (size,) = compute([task(_count_bytes, self.parts[0])])
+        if 2 * size * len(self.parts) <= free:
+            self.parts = persist(self.parts)
+            self.is_persisted = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -121,8 +150,13 @@ class DaskTable:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the partitions are CSR matrices."""
-        return self._sample[0]
+        """Whether the partitions are CSR matrices, which a Dask array does not say."""
+        return not hasattr(self.shell, "columns") and self._sample[0]
+
+    @property
+    def nnz(self) -> int:
+        """Stored values of CSR rows, about."""
+        return int(self.size / _BYTES_PER_NONZERO)
 
     @property
     def size(self) -> int:
@@ -133,6 +167,7 @@ class DaskTable:
         """Keep the rows where they are computed, or where they are already."""
         found = self.partitions
         kept = persist([part.rows for part in found])
+        self.is_persisted = True
         self.partitions = [
             replace(part, rows=rows) for part, rows in zip(found, kept, strict=True)
         ]
@@ -252,8 +287,17 @@ def _with_own_keys(graph: Mapping[Any, Any]) -> dict[Any, Any]:
     }
 
 
-def _length(part: Any) -> int:
+def count_rows(part: Any) -> int:
+    """Return the number of rows of a partition."""
     return int(part.shape[0])
+
+
+def _count_bytes(part: Any) -> float:
+    """Return the bytes of a partition."""
+    names = tuple(part.columns) if hasattr(part, "columns") else None
+    n_rows, width = part.shape
+    declared = Declared(0, n_rows, width, names)
+    return n_rows * _describe(part, declared)[1] if n_rows else 0.0
 
 
 def _describe(part: Any, declared: Declared) -> tuple[bool, float]:
@@ -266,3 +310,17 @@ def _describe(part: Any, declared: Declared) -> tuple[bool, float]:
     if hasattr(part, "memory_usage"):
         return False, part.memory_usage(deep=True).sum() / len(part)
     return False, part.nbytes / len(part)
+
+
+def join_parts(
+    parts: list[Delayed],
+    lengths: list[Any],
+    width: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> Any:
+    """Return arrays of several partitions as one lazy array; NaN is not known."""
+    arrays = [
+        da.from_delayed(part, (length, *width), dtype)
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    return da.concatenate(arrays, allow_unknown_chunksizes=True)

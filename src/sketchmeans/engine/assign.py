@@ -254,24 +254,24 @@ def _column(norms: Array | float) -> Array | float:
     return norms if isinstance(norms, float) else norms[:, None]
 
 
-@dataclass
 class ClusterSums:
-    """Weighted sums (R·k, m) of the kernel values of clusters, and weights (R·k,)."""
+    """Weighted sums (R·k, m) of the kernel values of clusters, and weights (R·k,).
 
-    sums: Array
-    counts: Array
-    #: Weighted sums of squared distances (R,), or whatever else is summed over rows.
-    costs: Array
+    `costs` (R,) are weighted sums of squared distances, or whatever else is summed over
+    rows.  They lie behind the sums, so that `flatten` copies nothing.
+    """
+
+    def __init__(self, n_restarts: int, k: int, n_columns: int) -> None:
+        n_clusters = n_restarts * k
+        self._flat = np.zeros(n_clusters * n_columns + n_restarts)
+        self.sums = self._flat[:-n_restarts].reshape(n_clusters, n_columns)
+        self.costs = self._flat[-n_restarts:]
+        self.counts = np.zeros(n_clusters)
 
     @classmethod
     def zeros(cls, n_restarts: int, k: int, n_columns: int) -> ClusterSums:
         """Return the sums over no rows."""
-        n_clusters = n_restarts * k
-        return cls(
-            np.zeros((n_clusters, n_columns)),
-            np.zeros(n_clusters),
-            np.zeros(n_restarts),
-        )
+        return cls(n_restarts, k, n_columns)
 
     def add(self, b: Array, clusters: Array, weights: Array, dtype: Any) -> None:
         """Add rows with these weights (h, q) to these clusters (h, q), a row to each.
@@ -303,4 +303,4 @@ class ClusterSums:
 
     def flatten(self) -> Array:
         """Return sums and costs as one term of a sum."""
-        return np.append(self.sums, self.costs)
+        return self._flat

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from sketchmeans.engine.assign import CenterMatrix
 from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.queries import OwnCosts
 from sketchmeans.engine.space import LandmarkSpace, Space
 from sketchmeans.engine.types import LloydResult
 from sketchmeans.numerics.linalg import CANCELLATION_ROUNDINGS, Array
@@ -52,8 +53,11 @@ def audit(engine: BlockEngine, result: LloydResult) -> Audit:
     """
     space, rows = engine.space, engine.rows
     if space.is_euclidean:
-        labels = np.asarray(result.labels)
-        costs = engine.own_costs(labels, result.centers)
+        if not isinstance(result.labels, np.ndarray):  # they stay with the rows
+            total = engine.backend.run(OwnCosts(result.centers), result.labels)[1]
+            cost = total / rows.total_weight
+            return Audit(cost, _agree(cost, result.cost))
+        costs = engine.own_costs(result.labels, result.centers)
         cost = float(costs.sum()) / rows.total_weight
         if rows.weights is not None:
             costs /= np.where(rows.weights > 0.0, rows.weights, 1.0)

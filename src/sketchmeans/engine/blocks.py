@@ -136,7 +136,7 @@ class BlockEngine:
 
         A cluster without rows gets the centroid of all rows.
         """
-        placed = self.backend.place(_as_columns(labels))
+        placed = self.backend.place(as_columns(labels))
         n_restarts = 1 if labels.ndim == 1 else labels.shape[1]
         sums = PartitionSums(n_restarts, k, self.space.n_columns)
         _, found = self.backend.run(sums, placed)
@@ -194,22 +194,20 @@ class BlockEngine:
         # The best pass need not be the last.
         shifts = CenterShifts.between(bounds.centers, centers)
         nearest = NearestMembers(centers, shifts, bounds.drift + shifts.moved)
-        _, found = self.backend.run(nearest, bounds.rows, _as_columns(labels))
+        _, found = self.backend.run(nearest, bounds.rows, as_columns(labels))
         return np.asarray(found)
 
     def own_costs(self, labels: Array, centers: Centers) -> Array:
         """Return the weighted squared distances of rows to their own centres."""
-        costs: Array = self.backend.run(OwnCosts(centers), _as_columns(labels))[0]
+        costs: Array = self.backend.run(OwnCosts(centers), as_columns(labels))[0]
         return costs
 
-    def row_costs(self, result: LloydResult) -> Array:
-        """Return what each row costs at most, as the bounds of the last pass say."""
+    def row_state(self, result: LloydResult) -> Any:
+        """Return what the last pass has left with the rows: labels and bounds."""
         if self._bounds is None:
             self._full_pass(result.centers)
         assert self._bounds is not None
-        upper = self._gather(self._bounds.rows).upper
-        costs = np.square(upper, dtype=np.float64)
-        return costs if self.rows.weights is None else costs * self.rows.weights
+        return self._bounds.rows
 
     def _gather(self, state: Any) -> RowState:
         """Return what a pass has left with the rows, here."""
@@ -314,7 +312,7 @@ class BlockEngine:
         return Centers(coefficients, squared_norms, means)
 
 
-def _as_columns(labels: Any) -> Any:
+def as_columns(labels: Any) -> Any:
     """Return labels of shape (n, R); those on a cluster have it already."""
     if isinstance(labels, np.ndarray) and labels.ndim == 1:
         return labels[:, None]

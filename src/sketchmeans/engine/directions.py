@@ -1,4 +1,4 @@
-"""Rows in the leading directions of a space, where many clusters are looked for.
+"""Rows in the leading directions of a space, where many passes look for clusters.
 
 A sketch of B14's kind (approximate SVD), of features that may be those of a kernel: a
 partition that is good in few directions is nearly as good in all, and is found for a
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.rows import Rows
+from sketchmeans.data.rows import Rows, block_slices
 from sketchmeans.engine.space import Space
 from sketchmeans.engine.store import KernelBlocks, Span
 from sketchmeans.kernels import toarray
@@ -21,26 +21,28 @@ from sketchmeans.numerics.linalg import Array
 #: they are found.
 DIRECTIONS, DIRECTION_ROWS = 48, 8192
 
-#: From so many clusters on the detour pays, in a space of so many more columns.
-_MANY_CLUSTERS, _WIDER = 64, 2.0
+#: Rows of them that a thread adds up at a time.
+_PART = 1024
+
+#: From so many clusters on the detour pays, in a space of so many more columns; and for
+#: few rows, all of which several restarts read in every pass.
+_MANY_CLUSTERS, _WIDER, _FEW_ROWS = 64, 2.0, 8192
 
 #: The rows in their leading directions take no more bytes than that.
 _MOST_BYTES = 2**30
 
 
-def pays_to_project(rows: Rows, space: Space, k: int) -> bool:
+def pays_to_project(rows: Rows, space: Space, k: int, n_init: int) -> bool:
     """Say whether the search for clusters starts in few directions.
 
     The data alone decide, so that a fit in less memory goes the same way.
     """
     is_local = find_adapter(rows) is None and not rows.is_sparse
     is_wide = space.n_columns >= _WIDER * DIRECTIONS
-    return (
-        is_local
-        and is_wide
-        and k >= _MANY_CLUSTERS
-        and projected_bytes(rows, space) <= _MOST_BYTES
-    )
+    are_all_read = n_init > 1 and len(rows) <= _FEW_ROWS
+    has_many_passes = k >= _MANY_CLUSTERS or are_all_read
+    is_small = projected_bytes(rows, space) <= _MOST_BYTES
+    return is_local and is_wide and has_many_passes and is_small
 
 
 def projected_bytes(rows: Rows, space: Space) -> int:
@@ -73,14 +75,21 @@ def _leading_directions(
     chances = np.ones(len(rows)) if rows.weights is None else rows.weights
     size = min(DIRECTION_ROWS, len(rows))
     drawn = np.unique(rng.choice(len(rows), size, p=chances / chances.sum()))
-    b = toarray(space.kernel_block(rows.take(drawn))).astype(np.float64)
-    root = space.root()
-    features = b if root is None else b @ root
-    mean = features.mean(axis=0)
-    features -= mean
-    width = features.shape[1]
+    few = rows.take(drawn)
+
+    def add_up(span: Span) -> tuple[Array, Array]:
+        b = toarray(space.kernel_block(few[slice(*span)])).astype(np.float64)
+        return b.sum(axis=0), b.T @ b
+
+    parts = blocks.workers.map(add_up, block_slices(len(drawn), _PART))
+    total, second = (sum(part) for part in zip(*parts, strict=True))
+    mean, root = total / len(drawn), space.root()
+    scatter = second - np.outer(total, mean)
+    if root is not None:
+        scatter, mean = root.T @ scatter @ root, mean @ root
+    width = len(mean)
     first = max(0, width - DIRECTIONS)
-    _, vectors = eigh(features.T @ features, subset_by_index=[first, width - 1])
+    _, vectors = eigh(scatter, subset_by_index=[first, width - 1])
     vectors = vectors[:, ::-1]
     projection = vectors if root is None else root @ vectors
     return np.ascontiguousarray(projection), mean @ vectors

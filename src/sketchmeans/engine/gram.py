@@ -33,6 +33,10 @@ _STRIP = 256
 #: Sums of clusters that shrink to less than this share are added up anew.
 _TIGHTER = 1e-3
 
+#: So few sums of kernel values are added up anew at once: that takes less time than to
+#: see which rows have moved.
+_FEW_SUMS = 2**15
+
 
 def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
     """Return ``k(X, X)`` in the float type of the rows.
@@ -101,6 +105,17 @@ class GramCenters:
             self.counts[chosen],
             self.squared_norms[chosen],
             self.labels[:, chosen],
+        )
+
+    def join(self, others: Sequence[GramCenters]) -> GramCenters:
+        """Return these restarts and others, side by side."""
+        every = [self, *others]
+        return GramCenters(
+            np.concatenate([one.coefficients for one in every], axis=1),
+            np.concatenate([one.sums for one in every], axis=1),
+            np.concatenate([one.counts for one in every]),
+            np.concatenate([one.squared_norms for one in every]),
+            np.concatenate([one.labels for one in every], axis=1),
         )
 
 
@@ -254,6 +269,8 @@ class GramEngine:
 
     def _moved(self, centers: GramCenters, labels: Array) -> GramCenters:
         """Return the centroids of new partitions, from those of the old ones."""
+        if centers.sums.size <= _FEW_SUMS:
+            return self._moved_afresh(centers, labels)
         coefficients, sums = centers.coefficients.copy(), centers.sums.copy()
         counts, squared_norms = centers.counts.copy(), centers.squared_norms.copy()
         for restart in range(len(counts)):
@@ -272,6 +289,24 @@ class GramEngine:
                 self.weights[member] / counts[restart, new[member]]
             )
         return GramCenters(coefficients, sums, counts, squared_norms, labels)
+
+    def _moved_afresh(self, centers: GramCenters, labels: Array) -> GramCenters:
+        """Return what `_moved` does, by one product for all restarts."""
+        shape = centers.sums.shape
+        members = np.zeros(shape)
+        np.put_along_axis(members, labels[:, :, None], self.weights[:, None, None], 2)
+        sums = (self.K @ members.reshape(len(members), -1)).reshape(shape)
+        counts = members.sum(axis=0)
+        full = counts > 0.0
+        counts = np.where(full, counts, centers.counts)
+        within = np.einsum("irk,irk->rk", members, sums)
+        return GramCenters(
+            np.where(full, members / counts, centers.coefficients),
+            np.where(full, sums, centers.sums),
+            counts,
+            np.where(full, within / counts**2, centers.squared_norms),
+            labels,
+        )
 
     def _follow(self, sums: Array, old: Array, new: Array, total: Array) -> Array:
         """Bring the cluster sums up to date, in place; return ``‖c‖²``."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from sketchmeans.engine.types import TwoNearest
@@ -237,19 +238,22 @@ class LocalSearch(BaseEstimator):
         return chosen
 
 
-def find_swap(
+def find_swaps(
     near: TwoNearest, distances: Array, weights: Array, k: int
-) -> tuple[int, float]:
-    """Return the centre to replace by a row, and the cost afterwards.
+) -> tuple[Array, Array]:
+    """Return the centre to replace by each of some rows, and the cost afterwards.
 
-    `distances` are those of all rows to that row.  A row that loses its centre falls
-    back on the second, or on the new one.
+    `distances` (n, q) are those of all rows to these.  A row that loses its centre
+    falls back on the second, or on the new one.
     """
-    kept = np.minimum(near.first, distances)
-    loss = weights * (np.minimum(near.second, distances) - kept)
-    losses = np.bincount(near.labels, loss, minlength=k)
-    removed = int(losses.argmin())
-    return removed, float(weights @ kept) + float(losses[removed])
+    kept = np.minimum(near.first[:, None], distances)
+    loss = np.minimum(near.second[:, None], distances)
+    loss -= kept
+    rows = np.arange(len(weights) + 1)
+    members = sparse.csc_array((weights, near.labels, rows), shape=(k, len(weights)))
+    losses = members @ loss
+    removed = losses.argmin(axis=0)
+    return removed, weights @ kept + losses[removed, np.arange(len(removed))]
 
 
 class _SwapState:
@@ -274,8 +278,8 @@ class _SwapState:
         """Return the centre to replace by the candidate, or None if none gains."""
         k = self.distances.shape[1]
         near = TwoNearest(self.nearest, self.first, self.second)
-        removed, cost = find_swap(near, candidate, weights, k)
-        return removed if cost < float(weights @ self.first) else None
+        (removed,), (cost,) = find_swaps(near, candidate[:, None], weights, k)
+        return int(removed) if cost < float(weights @ self.first) else None
 
     def swap(self, removed: int, candidate: Array) -> None:
         """Replace a centre by the candidate with these distances."""

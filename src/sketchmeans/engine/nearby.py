@@ -20,6 +20,7 @@ from sketchmeans.engine.passes import ClusterPass, PassSums, Sums
 from sketchmeans.engine.store import KernelBlocks, Span
 from sketchmeans.engine.types import Centers, PassResult, have_changed
 from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.sums import TreeSum
 
 #: From so many centres on, a pass against the near ones is far cheaper than a full one.
@@ -28,6 +29,9 @@ _MANY_CENTERS = 256
 #: Neighbours of each centre that its rows are compared with, and centres whose rows are
 #: compared together: a matrix product of a few rows at a time would be slow.
 _NEIGHBOURS, _GROUP, _GROUPING_STEPS = 24, 16, 3
+
+#: Centres whose distances to all others are one task.
+_MEASURED = 128
 
 
 def can_pass_nearby(engine: BlockEngine, centers: Centers) -> bool:
@@ -50,11 +54,9 @@ class CenterGroups:
     candidates: list[Array]
 
     @classmethod
-    def of(cls, centers: Centers) -> CenterGroups:
+    def of(cls, centers: Centers, workers: Workers) -> CenterGroups:
         """Return groups of the centres of one restart."""
-        products = centers.means[0] @ centers.coefficients[0].T
-        lengths = np.diagonal(products)
-        distances = lengths[:, None] - 2.0 * products + lengths
+        distances = _distances_between(centers, workers)
         k = len(distances)
         width = min(_NEIGHBOURS, k)
         near = np.argpartition(distances, width - 1, axis=1)[:, :width]
@@ -64,6 +66,24 @@ class CenterGroups:
             for group in range(int(groups.max()) + 1)
         ]
         return cls(groups, candidates)
+
+
+def _distances_between(centers: Centers, workers: Workers) -> Array:
+    """Return the squared distances (k, k) between the centres of one restart.
+
+    The product of all of them would keep one thread busy, and the others idle.
+    """
+    means, points = centers.means[0], centers.coefficients[0].T
+    lengths = centers.squared_norms[0]
+    distances = np.empty((len(means), len(means)))
+
+    def measure(rows: slice, part: Array) -> None:
+        np.matmul(means[rows], points, out=part)
+        part *= -2.0
+        part += lengths
+        part += lengths[rows, None]
+
+    return workers.fill(distances, measure, _MEASURED)
 
 
 def _group(distances: Array, size: int) -> Array:
@@ -136,10 +156,15 @@ class NearbyPass(ClusterPass):
         """
         start, shape = strip[0][0], (len(order), self.shape()[2])
         lend = partial(blocks.workers.buffer, shape=shape, dtype=blocks.space.dtype)
-        b, norms = lend("NearbyPass.read"), np.empty(len(order))
+        norms = np.empty(len(order))
         for span in strip:
-            part = slice(span[0] - start, span[1] - start)
-            b[part], norms[part] = blocks.values(span), blocks.norms(span)
+            norms[span[0] - start : span[1] - start] = blocks.norms(span)
+        if blocks.space.storable:
+            b = lend("NearbyPass.read")
+            for span in strip:
+                b[span[0] - start : span[1] - start] = blocks.values(span)
+        else:  # rows, which lie side by side as they are
+            b = blocks.space.kernel_block(blocks.rows.block(start, strip[-1][1]))
         # Unlike an index, `take` lets other threads work.
         return b.take(
             order, axis=0, out=lend("NearbyPass.ordered"), mode="clip"
@@ -158,7 +183,7 @@ class NearbyEngine:
     def assign(self, centers: Centers, before: Any = None) -> PassResult:
         """Return every row's nearest centre among those near its own so far."""
         labels = self._labels if before is None else before
-        nearby = NearbyPass(centers, CenterGroups.of(centers))
+        nearby = NearbyPass(centers, CenterGroups.of(centers, self.rows.workers))
         state, found = self._engine.backend.run(nearby, labels)
         assert isinstance(found, PassSums)
         total = self.rows.total_weight

@@ -13,6 +13,7 @@ from sketchmeans.data.rows import Rows
 from sketchmeans.engine.backend import LocalBackend
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
 from sketchmeans.engine.breathing import breathe
+from sketchmeans.engine.costly import cluster_costs, costly_rows
 from sketchmeans.engine.directions import project_rows
 from sketchmeans.engine.init import Distances, Seeding
 from sketchmeans.engine.lloyd import SavedStages, lloyd
@@ -36,8 +37,9 @@ from sketchmeans.numerics.linalg import Array
 _FIRST_PASSES = 5
 #: Restarts of which none is dropped before the last subsample.
 _FINALISTS = 4
-#: Size of the first subsample, and enough rows a cluster.
+#: Size of the first subsample, and enough rows a cluster; enough to seed it.
 _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
+_SEEDED_ROWS, _SEEDED_ROWS_PER_CLUSTER = 8192, 16
 #: The last subsample has at most this share of all rows, and at most so many ...
 _LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 64
 #: ... or this share, where a first subsample of enough rows would be more ...
@@ -181,7 +183,8 @@ class Search:
         with engine.backend.prefetch(beside=sizes[-1] if sizes else 0):
             nested = nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
             sizes = [min(size, len(nested)) for size in sizes]
-            first = nested.leading(sizes[0]) if sizes else rows
+            enough = max(_SEEDED_ROWS, _SEEDED_ROWS_PER_CLUSTER * n_clusters)
+            first = nested.leading(min(sizes[0], enough)) if sizes else rows
             weights = np.ones(len(first)) if first.weights is None else first.weights
             with self.progress.step("seeding"):
                 distances = self.distances(first)
@@ -280,8 +283,8 @@ class Search:
         tried.  They may take `max_passes`; 0 is as many as the restarts took, or as
         take no time to speak of.  Rows become centres out of those `among`.
         """
-        best, *others = sorted(results, key=lambda result: result.cost)
-        rows, k = engine.rows, len(best.counts)
+        _, *others = sorted(results, key=lambda result: result.cost)
+        rows, k = engine.rows, len(results[0].counts)
         if not max_passes:
             quick = int(SWAP_WORK / (len(rows) * engine.space.n_columns * k))
             max_passes = max(sum(result.n_iter for result in results), quick)
@@ -289,7 +292,7 @@ class Search:
         with self.progress.stage(name, most_trials(k)) as on_trial:
             best = improve(
                 engine,
-                best,
+                results,
                 self.distances(rows),
                 rows.weights,
                 rng,
@@ -314,7 +317,7 @@ class Search:
         Others, which could not win against it, are dropped.
         """
         best, k = min(results, key=lambda result: result.cost), len(results[0].counts)
-        most = round(_BREATHS * min(1.0, (_BREATHED_CLUSTERS / k) ** 2))
+        most = round(_BREATHS * min(1.0, (_BREATHED_CLUSTERS / k) ** 3))
         if k < _FEW_CLUSTERS or not most:
             return results
         name = f"{name}{len(engine.rows):,} rows, breathing"
@@ -373,16 +376,10 @@ def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
     A group that no subsample had a row of is such: together they are a good part of the
     cost.
     """
-    k, labels = len(result.counts), result.labels
-    if not isinstance(labels, np.ndarray):  # they stay with rows that are elsewhere
-        labels = labels[np.arange(len(engine.rows))]
-    costs = engine.row_costs(result)
-    totals = np.bincount(labels, costs, minlength=k)
-    means = np.divide(totals, result.counts, out=np.zeros(k), where=result.counts > 0.0)
-    weights = engine.rows.weights
-    single = costs if weights is None else costs / np.where(weights > 0, weights, 1.0)
-    far = np.flatnonzero(single > _NEGLECTED * means[labels])
-    is_much = costs[far].sum() > _NEGLECTED_SHARE * costs.sum()
+    totals, counts = cluster_costs(engine, result), result.counts
+    means = np.divide(totals, counts, out=np.zeros(len(counts)), where=counts > 0.0)
+    far, costs = costly_rows(engine, result, _NEGLECTED * means)
+    is_much = costs.sum() > _NEGLECTED_SHARE * totals.sum()
     return far if is_much else far[:0]
 
 

@@ -108,7 +108,8 @@ def read_centers(
         return Start(points=_check_centers(init, rows.n_features, n_clusters)[None])
     if not rows.in_memory:
         raise ValueError(
-            f"init={init!r} should not be a function of rows that are read from a file."
+            f"init={init!r} should not be a function of rows that are read from a file "
+            "or stay on a cluster."
         )
     table = rows.block(0, len(rows))
     calls = [

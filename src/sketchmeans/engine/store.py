@@ -21,8 +21,9 @@ from sketchmeans.numerics.linalg import Array
 Span = tuple[int, int]
 Result = TypeVar("Result")
 
-#: Below this many features a kernel block is computed faster than it is read back.
-KEEP_FROM_FEATURES = 128
+#: Below this many features a kernel block is computed faster than it is read back, but
+#: from the cache, which holds so many bytes of them.
+KEEP_FROM_FEATURES, _CACHED_BYTES = 128, 2**24
 
 #: Rows per centre of which the sums are added up together.
 _ROWS_PER_CENTER = 8
@@ -34,7 +35,9 @@ _CHEAP_FROM_FEATURES, _OFTEN_KEPT = 128, 2**28
 
 def is_worth_keeping(rows: Rows, space: Space) -> bool:
     """Say whether kernel blocks that are read back are faster than computed ones."""
-    return space.storable and rows.n_features >= KEEP_FROM_FEATURES
+    size = len(rows) * space.n_columns * space.dtype.itemsize
+    is_slow = rows.n_features >= KEEP_FROM_FEATURES or size <= _CACHED_BYTES
+    return space.storable and is_slow
 
 
 def cheap_to_repeat(rows: Rows, space: Space) -> bool:
@@ -253,7 +256,7 @@ class KernelBlocks:
         hardly ever computes one twice, which would only cost its time.
         """
         fits = self._kept is not None and beside * self._row_bytes <= self._spare
-        ahead = iter(reversed(self.spans) if fits and self.rows.in_memory else ())
+        ahead = iter(reversed(self.spans))
         over = threading.Event()
 
         def compute() -> None:
@@ -262,7 +265,8 @@ class KernelBlocks:
                     return
                 self.values(span)
 
-        self.workers.start_beside(compute)
+        if fits and self.rows.in_memory:
+            self.workers.start_beside(compute)
         try:
             yield
         finally:

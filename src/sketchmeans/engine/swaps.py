@@ -8,10 +8,12 @@ missed least (Lattanzi & Sohler; L21 §3.2, there for seeds, here for means).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from sketchmeans.engine.init import find_swap
+from sketchmeans.engine.init import find_swaps
 from sketchmeans.engine.lloyd import OnPass, lloyd
 from sketchmeans.engine.types import Engine, LloydResult, TwoNearest
 from sketchmeans.numerics.linalg import Array
@@ -23,11 +25,15 @@ _CANDIDATES, _SWAPS = 12, 4
 _PATIENCE, _CLUSTERS, _GAIN = 4, 4, 1e-4
 #: Passes of a trial, and times the cost so far at which the best goes on.
 _PASSES, _HOPE = 5, 1.01
+#: Where rows times clusters are so few, passes take hardly longer for many restarts
+#: than for one: this many are improved side by side, each until so many of its trials
+#: in a row fail.  Restarts of the same cost, up to this share, count as one.
+_FEW, _POOL, _POOL_PATIENCE, _SAME = 2000, 6, 2, 1e-6
 
 
 def improve(
     engine: Engine,
-    result: LloydResult,
+    results: list[LloydResult],
     distances_to: Callable[[Array], Array],
     weights: Array | None,
     rng: np.random.Generator,
@@ -41,21 +47,27 @@ def improve(
 ) -> LloydResult:
     """Return a result that a few swaps do not improve.
 
+    Swaps start at the best of the `results`, or where rows are few at several of them.
     `distances_to` goes from row numbers to squared distances (n, q) of all rows.  After
     `max_passes` of single restarts no trial is begun; `on_trial` gets the number of
     each and the best cost, and stops the search if it returns true.  With `only_sure`
     only swaps are tried that lower the cost at once, before any pass.  Rows become
     centres out of those with the numbers `among`, or out of all.
     """
+    result = min(results, key=_cost)
     k = len(result.counts)
     if k == 1 or result.stopped:
         return result
+    limits: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
+    if not only_sure and among is None and len(result.labels) * k <= _FEW:
+        pool = _Pool(engine, results, distances_to, weights)
+        return pool.improve(rng, limits, on_trial)
     failures = 0
     for trial in range(1, most_trials(k) + 1):
         if failures >= _PATIENCE + k // _CLUSTERS or max_passes <= 0:
             break
         near = engine.two_nearest(result.centers)
-        row_costs = near.first if weights is None else weights * near.first
+        row_costs = _row_costs(near, weights)
         if not np.count_nonzero(row_costs) > 1:
             break
         chances = row_costs
@@ -75,17 +87,14 @@ def improve(
         centers = engine.replace_centers(result.centers, removed, rows)
         passes = min(_PASSES, max_iter)
         found = lloyd(engine, centers, max_iter=passes, tol=tol)
-        best = min(found, key=lambda one: one.cost)
+        best = min(found, key=_cost)
         max_passes -= 1 + sum(one.n_iter for one in found)
         if not best.converged and best.cost < _HOPE * result.cost:
-            (best,) = lloyd(engine, best.centers, max_iter=max_iter, tol=tol)
+            (best,) = lloyd(engine, best.centers, **limits)
             max_passes -= best.n_iter
+        failures += 1
         if best.cost < (1.0 - _GAIN) * result.cost:
-            lower = [cost for cost in best.cost_path if cost < result.cost]
-            best.cost_path = result.cost_path + lower
-            result, failures = best, 0
-        else:
-            failures += 1
+            result, failures = _go_on(result, best), 0
         if on_trial(trial, result.cost):
             result.stopped = True
             break
@@ -113,8 +122,103 @@ def choose_swaps(
     edges = np.cumsum(chances)
     drawn = np.searchsorted(edges, rng.random(_CANDIDATES) * edges[-1], side="right")
     rows = np.unique(np.minimum(drawn, np.flatnonzero(chances)[-1]))
-    costs, removed = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
-    for i, distances in enumerate(distances_to(rows).T):
-        removed[i], costs[i] = find_swap(near, distances, ones, k)
+    removed, costs = find_swaps(near, distances_to(rows), ones, k)
     best = np.argsort(costs, kind="stable")[:_SWAPS]
     return removed[best], rows[best], costs[best]
+
+
+@dataclass
+class _Member:
+    """A restart of a pool, and how many of its trials in a row have failed."""
+
+    result: LloydResult
+    near: TwoNearest
+    failures: int = 0
+
+
+class _Pool:
+    """Restarts of few rows and clusters, which swaps improve side by side.
+
+    What swaps make of the best restart may be a percent or two from the best partition,
+    and another restart a swap away from it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        results: list[LloydResult],
+        distances_to: Callable[[Array], Array],
+        weights: Array | None,
+    ) -> None:
+        self.engine = engine
+        self.weights = weights
+        self.distances = distances_to(np.arange(len(results[0].labels)))
+        self.best = min(results, key=_cost)
+        members: list[LloydResult] = []
+        for result in sorted(results, key=_cost):
+            if not members or result.cost > (1.0 + _SAME) * members[-1].cost:
+                members.append(result)
+        self.members = [
+            _Member(one, engine.two_nearest(one.centers)) for one in members[:_POOL]
+        ]
+
+    def improve(
+        self, rng: np.random.Generator, limits: dict[str, Any], on_trial: OnPass
+    ) -> LloydResult:
+        """Return the best result after trials of all members, until all have failed."""
+        for trial in range(1, most_trials(len(self.best.counts)) + 1):
+            self.members = [member for member in self.members if self._may_gain(member)]
+            if not self.members:
+                break
+            self._try_swaps(rng, limits)
+            if on_trial(trial, self.best.cost):
+                self.best.stopped = True
+                break
+        return self.best
+
+    def _may_gain(self, member: _Member) -> bool:
+        """Say whether trials of a member go on: there are rows to move a centre to."""
+        costs = _row_costs(member.near, self.weights)
+        return member.failures < _POOL_PATIENCE and bool(np.count_nonzero(costs) > 1)
+
+    def _try_swaps(self, rng: np.random.Generator, limits: dict[str, Any]) -> None:
+        """Try a few swaps of every member, and keep what lowers its cost."""
+        engine, k = self.engine, len(self.best.counts)
+        starts = []
+        for member in self.members:
+            chances = _row_costs(member.near, self.weights)
+            removed, rows, _ = choose_swaps(
+                member.near, self.weights, k, self._distances_to, rng, chances
+            )
+            starts.append(engine.replace_centers(member.result.centers, removed, rows))
+        found = iter(lloyd(engine, _join(starts), **limits))
+        for member, start in zip(self.members, starts, strict=True):
+            child = min([next(found) for _ in range(len(start))], key=_cost)
+            member.failures += 1
+            if child.cost < (1.0 - _GAIN) * member.result.cost:
+                member.result = _go_on(member.result, child)
+                member.near = engine.two_nearest(child.centers)
+                member.failures = 0
+                self.best = min(self.best, member.result, key=_cost)
+
+    def _distances_to(self, rows: Array) -> Array:
+        return self.distances[:, rows]
+
+
+def _join(starts: list[Any]) -> Any:
+    return starts[0].join(starts[1:])
+
+
+def _cost(result: LloydResult) -> float:
+    return result.cost
+
+
+def _row_costs(near: TwoNearest, weights: Array | None) -> Array:
+    return near.first if weights is None else weights * near.first
+
+
+def _go_on(before: LloydResult, result: LloydResult) -> LloydResult:
+    """Return a result with the path of the one from which it started."""
+    lower = [cost for cost in result.cost_path if cost < before.cost]
+    result.cost_path = before.cost_path + lower
+    return result

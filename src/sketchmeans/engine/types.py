@@ -32,6 +32,10 @@ class Centers:
             self.coefficients[chosen], self.squared_norms[chosen], self.means[chosen]
         )
 
+    def join(self, others: Sequence[Centers]) -> Centers:
+        """Return these restarts and others, side by side."""
+        return side_by_side([self, *others])
+
 
 def side_by_side(restarts: Sequence[Centers]) -> Centers:
     """Return the centres of several restarts as one.

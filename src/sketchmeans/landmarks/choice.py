@@ -34,6 +34,7 @@ from sketchmeans.landmarks.sampling import (
     RidgeLeverage,
     Uniform,
 )
+from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     as_generator,
@@ -62,9 +63,11 @@ _ON_CLUSTERS = (
     Uniform,
     Diagonal,
     ColumnNorm,
+    Leverage,
     RidgeLeverage,
     BottomUp,
     KernelKMeansPlusPlus,
+    Centroids,
 )
 
 
@@ -140,12 +143,11 @@ def _check_runs_on_clusters(selector: LandmarkSelector, rows: Rows) -> None:
     """Raise where a selector of ours would fetch all rows from a cluster."""
     if find_adapter(rows) is None or type(selector) not in SELECTORS.values():
         return
-    refines = isinstance(selector, KernelKMeansPlusPlus) and selector.refine
-    if refines or type(selector) not in _ON_CLUSTERS:
+    if type(selector) not in _ON_CLUSTERS:
         known = [name for name, kind in SELECTORS.items() if kind in _ON_CLUSTERS]
         raise ValueError(
             f"landmarks={selector!r} does not work on a Dask collection; of the names, "
-            f"{known} do, and given points or row numbers."
+            f"{known} do, and given points or row numbers: choose these on a sample."
         )
 
 
@@ -197,7 +199,7 @@ def select_landmarks(
 
     Parameters
     ----------
-    X : array-like, sparse matrix, path or `Source`, of shape (n, d)
+    X : array-like, sparse matrix, path, `Source` or Dask collection, shape (n, d)
         With ``kernel="precomputed"``: the n × n kernel matrix.
     n_landmarks : int
         Number of landmarks m, at most n.  Where rows repeat, fewer may be found, with
@@ -232,7 +234,7 @@ def select_landmarks(
     selector = as_selector(method, "method")
     size = check_integer("n_landmarks", n_landmarks)
     kernel_rng, landmark_rng = as_generator(random_state).spawn(2)
-    X = check_table(X)
+    X = check_table(X, takes_dask=True)
     if size > X.shape[0]:
         raise ValueError(f"n_landmarks={size} should be <= n_samples={X.shape[0]}.")
     chosen = as_kernel(
@@ -240,6 +242,8 @@ def select_landmarks(
     )
     with Workers(n_jobs) as workers:
         rows = as_weighted_rows(X, sample_weight, workers)
+        _check_runs_on_clusters(selector, rows)
+        rows.persist(memory_budget(None))
         resolved = resolve_kernel(chosen, rows, kernel_rng)
         warn_if_indefinite(resolved)
         found = selector.select(rows, resolved, size, landmark_rng)

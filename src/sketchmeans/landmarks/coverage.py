@@ -10,6 +10,7 @@ from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.data.sampling import row_weights
 from sketchmeans.engine.blocks import BlockEngine
+from sketchmeans.engine.costly import costly_rows
 from sketchmeans.engine.space import FeatureSpace, LandmarkSpace, SpanSpace
 from sketchmeans.engine.subsample import far_rows
 from sketchmeans.engine.types import LloydResult
@@ -94,7 +95,7 @@ def cover_costly_rows(
     rows, space = engine.rows, engine.space
     assert isinstance(space, SpanSpace)
     total = result.cost * rows.total_weight
-    numbers, weights = _costly_rows(rows, engine.row_costs(result), total)
+    numbers, weights = _costly_rows(engine, result, total)
     if not len(numbers):
         return landmarks
     kernel, points = space.kernel, rows.take(numbers)
@@ -139,12 +140,14 @@ def _outside_features(space: FeatureSpace, points: Block) -> Outside:
     return np.einsum("ij,ij->i", rest, rest), lambda pivot: rest @ rest[pivot]
 
 
-def _costly_rows(rows: Rows, costs: Array, total: float) -> tuple[Array, Array]:
+def _costly_rows(
+    engine: BlockEngine, result: LloydResult, total: float
+) -> tuple[Array, Array]:
     """Return rows that cost much more than others, with the weights they stand for."""
+    rows = engine.rows
+    limit = _COSTLY * total / rows.total_weight
+    costly, own = costly_rows(engine, result, np.full(len(result.counts), limit))
     weights = row_weights(rows)
-    mean = total / rows.total_weight
-    costly = np.flatnonzero(costs > _COSTLY * mean * weights)
-    own = costs[costly]
     if own.sum() <= _COSTLY_SHARE * total:
         return costly[:0], weights[:0]
     if len(costly) <= _COSTLY_ROWS:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from sketchmeans.data.rows import Block, Rows, block_height
 from sketchmeans.data.sampling import draw, row_weights
-from sketchmeans.engine.blocks import local_engine
+from sketchmeans.engine.blocks import new_engine
+from sketchmeans.engine.callbacks import CallbackSupportMixin, with_callbacks
 from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import Schedule, Search
@@ -208,7 +208,7 @@ def refine_landmarks(
     """
     rows = distances.rows
     inputs = InputSpace.of(rows, len(landmarks))
-    engine = local_engine(rows, inputs)
+    engine = new_engine(rows, inputs)
     assert landmarks.indices is not None
     centers = engine.centers_at(landmarks.indices[None])
     for _ in range(max_iter):

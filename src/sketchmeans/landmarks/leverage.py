@@ -16,7 +16,8 @@ from math import ceil, exp, inf, log
 import numpy as np
 from scipy.optimize import brentq
 
-from sketchmeans.data.rows import Block, Rows, block_height, block_slices, stack_parts
+from sketchmeans.data.block_sums import sum_blocks
+from sketchmeans.data.rows import Block, Rows, block_height, stack_parts
 from sketchmeans.data.sampling import row_weights
 from sketchmeans.kernels import Kernel, compute_gram
 from sketchmeans.landmarks.base import value_type
@@ -117,13 +118,14 @@ class WeightedKernel:
         """
         rows, project = self.rows, self._projection(indices, root)
 
-        def moment(span: tuple[int, int]) -> Array:
-            projected = project(rows.block(*span))
-            projected *= np.sqrt(self.weights[slice(*span)])[:, None]
-            return (projected.T @ projected).astype(np.float64)
+        def moment(block: Block, weights: Array | None) -> tuple[Array, ...]:
+            projected = project(block)
+            if weights is not None:
+                projected *= np.sqrt(weights)[:, None]
+            return ((projected.T @ projected).astype(np.float64),)
 
-        edges = block_slices(len(rows), block_height(rows.n_features, sum(root.shape)))
-        return np.asarray(sum(rows.workers.map(moment, edges)))
+        height = block_height(rows.n_features, sum(root.shape))
+        return sum_blocks(rows, moment, height)[0]
 
     def projected_norms(
         self, indices: Array, root: Array, among: Array | None = None

@@ -54,10 +54,9 @@ def effective_n_jobs(n_jobs: int | None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    # Scanning the loaded libraries takes milliseconds; they do not change later.
-    return ThreadpoolController()
+#: The BLAS of NumPy and SciPy, which are loaded by now: a scan of all libraries that a
+#: process has loaded by its first fit takes as long as a fit of a small table.
+_BLAS = ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 class _OneBlasThread:
@@ -75,11 +74,7 @@ class _OneBlasThread:
     def enter(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._found = [
-                    (library, library.num_threads)
-                    for library in _controller().lib_controllers
-                    if library.user_api == "blas"
-                ]
+                self._found = [(library, library.num_threads) for library in _BLAS]
                 _limit_blas([(library, 1) for library, _ in self._found])
             self._users += 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from sketchmeans.numerics.linalg import Array
 
 
@@ -30,17 +32,23 @@ class TreeSum:
         self._nodes: dict[tuple[int, int], Array] = {}
 
     def add(self, number: int, term: Array) -> None:
-        """Add the term of this number; each is added once."""
-        self._insert(0, number, term)
+        """Add the term of this number; each is added once, and may be overwritten."""
+        self._insert(0, number, term, is_ours=True)
 
     def merge(self, other: TreeSum) -> None:
         """Add the terms of another sum, which stays as it is."""
         for (level, number), term in other._nodes.items():
             self._insert(level, number, term)
 
-    def _insert(self, level: int, number: int, term: Array) -> None:
+    def _insert(
+        self, level: int, number: int, term: Array, *, is_ours: bool = False
+    ) -> None:
         while (partner := self._nodes.pop((level, number ^ 1), None)) is not None:
-            term = partner + term
+            if is_ours and isinstance(term, np.ndarray):
+                # Fresh pages cost more than the sum.
+                np.add(partner, term, out=term)
+            else:
+                term, is_ours = partner + term, True
             level, number = level + 1, number >> 1
         self._nodes[level, number] = term
 

@@ -13,8 +13,9 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, check_weights, validate_input
-from sketchmeans.data.rows import Block, Rows, as_rows, block_height, block_slices
+from sketchmeans.data.rows import Block, Rows, as_rows, block_height
 from sketchmeans.kernels import (
     Kernel,
     compute_gram,
@@ -25,7 +26,7 @@ from sketchmeans.kernels import (
 )
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.landmarks import choose_landmarks
-from sketchmeans.numerics.linalg import Array, eigen_decomposition, pseudo_inverse
+from sketchmeans.numerics.linalg import Array, pseudo_inverse
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
@@ -35,6 +36,7 @@ from sketchmeans.numerics.parameters import (
     check_option,
     is_auto,
 )
+from sketchmeans.nystrom.features import FeatureRows
 from sketchmeans.nystrom.residual import EXACT_ROWS, FeatureSource, Norms, Residual
 
 #: ``n_landmarks="auto"`` takes as many as this number of clusters needs, which is the
@@ -130,6 +132,8 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     (1797, 50)
     """
 
+    _takes_dask = True
+
     def __init__(
         self,
         kernel: str | Kernel | Callable[..., float] = "rbf",
@@ -165,7 +169,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
+        X : array-like, sparse matrix, path, `Source` or Dask collection, shape (n, d)
             With ``kernel="precomputed"``: the n × n kernel matrix.
         y : ignored
         sample_weight : array-like of shape (n,), optional
@@ -179,6 +183,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X, budget = validate_input(self, X, reset=True), memory_budget(self.max_memory)
         with Workers(self.n_jobs) as workers:
             rows = as_weighted_rows(X, sample_weight, workers)
+            rows.persist(budget)
             kernel = resolve_kernel(kernel_of(self), rows, kernel_rng)
             warn_if_indefinite(kernel, "features approximate its positive part only")
             landmarks, _ = choose_landmarks(
@@ -225,7 +230,8 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         features : ndarray of shape (n, r)
-            float32 for float32 rows and small integers, else float64.
+            float32 for float32 rows and small integers, else float64; a lazy Dask
+            array for a Dask collection.
         """
         check_is_fitted(self)
         X = validate_input(self, X, reset=False)
@@ -308,6 +314,11 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _norms(self, X: Any, norm: str, sample_weight: Any) -> Norms:
         check_is_fitted(self)
         check_option("norm", norm, NORMS)
+        if find_adapter(X) is not None:
+            raise TypeError(
+                "Norms of the error do not take a Dask collection: every row is "
+                "compared with others. Give a sample, such as X[::100].compute()."
+            )
         X = validate_input(self, X, reset=False)
         n = X.shape[0]
         if is_given(self.kernel_) and n != self.n_features_in_:
@@ -370,54 +381,3 @@ def _check_memory(rows: Rows, m: int, budget: int) -> None:
             f"max_memory allows {format_bytes(budget)}. Lower n_landmarks or "
             "n_jobs, or raise max_memory."
         )
-
-
-class FeatureRows:
-    """The features ``k(X, Z) R`` of the rows of a source, computed when asked for."""
-
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: Kernel,
-        points: Block,
-        root: Array,
-        dtype: np.dtype[Any],
-    ) -> None:
-        self.rows = rows
-        self.dtype = dtype
-        self.height = block_height(points.shape[1], points.shape[0])
-        self._columns = kernel.against(points, dtype, rows.workers)
-        self._root = root.astype(dtype)
-
-    def block(self, start: int, stop: int) -> Array:
-        return self._map(self.rows.block(start, stop))
-
-    def take(self, indices: Array) -> Array:
-        return self._map(self.rows.take(indices))
-
-    def _map(self, block: Block) -> Array:
-        shape = (block.shape[0], len(self._root))
-        out = self.rows.workers.buffer("FeatureRows", shape, self.dtype)
-        return np.asarray(self._columns(block, out) @ self._root)
-
-    def compute(self, dtype: np.dtype[Any]) -> Array:
-        """Return the features of all rows, in one array."""
-
-        def write(part: slice, out: Array) -> None:
-            out[...] = self.block(part.start, part.stop)
-
-        values = np.empty((len(self.rows), self._root.shape[1]), dtype)
-        return self.rows.workers.fill(values, write, self.height)
-
-    def leading_directions(self, rank: int) -> Array:
-        """Return the top eigenvectors of ``Fᵀ D F``, the largest first."""
-        rows = self.rows
-
-        def products(span: tuple[int, int]) -> Array:
-            F = self.block(*span).astype(np.float64)
-            weights = rows.block_weights(*span)
-            return np.asarray(F.T @ (F if weights is None else weights[:, None] * F))
-
-        total = sum(rows.workers.map(products, block_slices(len(rows), self.height)))
-        vectors = eigen_decomposition(np.asarray(total), driver="evd")[1]
-        return vectors[:, ::-1][:, :rank]

@@ -93,6 +93,12 @@ HISTORY: Sequence[Change] = (
         },
     ),
     Change((1, 2), "SketchedKMeans", renamed={"polish": "refine_max_iter"}),
+    # Tables were standardised as they were, whatever their columns held.
+    Change(
+        (1, 2),
+        "TableClusterer",
+        older={"scale": "standard", "missing": "error", "plan_": [], "n_filled_": 0},
+    ),
 )
 
 

@@ -84,6 +84,7 @@ def text(*options: str) -> Plain:
 NOTHING = Plain(lambda v: v is None, "None")
 FLAG = Plain(lambda v: isinstance(v, bool | np.bool_), "true or false")
 INTEGER = Plain(_is_integer, "an integer")
+POSITIVE = Plain(lambda v: _is_real(v) and v > 0, "a positive number")
 NONZERO = Plain(lambda v: _is_integer(v) and v != 0, "a nonzero integer")
 REAL = Plain(_is_real, "a finite number")
 PLAIN_DICT = Plain(
@@ -241,6 +242,22 @@ class Record:
             raise ValueError(f"{where}={value!r} should be a {self.name}")
         for name, kind in self.fields.items():
             kind.check(getattr(value, name), f"{where}.{name}", sizes)
+
+
+@dataclass(frozen=True)
+class Many:
+    """A list or a tuple of values of one kind, of a given length if that is fixed."""
+
+    kind: Kind
+    length: int | None = None
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{where}={value!r} should be a list")
+        if self.length is not None and len(value) != self.length:
+            raise ValueError(f"{where} should have {self.length} values")
+        for i, item in enumerate(value):
+            self.kind.check(item, f"{where}[{i}]", sizes)
 
 
 @dataclass(frozen=True)

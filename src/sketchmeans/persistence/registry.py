@@ -20,7 +20,19 @@ from sketchmeans.cluster import (
     SpectralKMeans,
 )
 from sketchmeans.cluster.scales import ScalePath
-from sketchmeans.cluster.table import TableClusterer
+from sketchmeans.cluster.table import GAPS, SCALES, TableClusterer
+from sketchmeans.data.preparation import (
+    LEFT_OUT_KINDS,
+    USED_KINDS,
+    BooleanEncoder,
+    CategoryEncoder,
+    ColumnPlan,
+    DateEncoder,
+    NumberEncoder,
+)
+from sketchmeans.data.preparation.encoders import PERIODS
+from sketchmeans.data.preparation.values import DATE_FORMATS
+from sketchmeans.data.sources import Dialect
 from sketchmeans.engine.init import (
     KMeansParallel,
     KMeansPlusPlus,
@@ -37,9 +49,11 @@ from sketchmeans.persistence.kinds import (
     NONZERO,
     PLAIN_DICT,
     PLAIN_LIST,
+    POSITIVE,
     REAL,
     Columns,
     Kind,
+    Many,
     Maybe,
     Names,
     Object,
@@ -90,7 +104,7 @@ PARAMETERS: Mapping[str, Kind] = {
     ),
     **dict.fromkeys(("n_candidates", "n_clusters", "n_init"), OneOf(_AUTO, _COUNT)),
     **dict.fromkeys(("n_landmarks", "n_neighbors"), OneOf(_AUTO, _COUNT)),
-    **dict.fromkeys(("kernel_params", "params"), nullable(PLAIN_DICT)),
+    **dict.fromkeys(("as_kinds", "kernel_params", "params"), nullable(PLAIN_DICT)),
     **dict.fromkeys(("columns", "exclude"), _COLUMNS),
     **dict.fromkeys(("order", "refine_max_iter"), integer(0)),
     "algorithm": text("progressive", "full"),
@@ -103,14 +117,14 @@ PARAMETERS: Mapping[str, Kind] = {
     "label_column": nullable(text(), INTEGER),
     "max_memory": Plain(is_memory_size, "bytes, a string such as '2GB' or null"),
     "metric": text(*PAIRWISE_KERNEL_FUNCTIONS),
-    "missing": text("error", "drop", "mean"),
+    "missing": text(*GAPS),
     "n_jobs": nullable(NONZERO),
     "n_steps": OneOf(_AUTO, integer(0)),
     "random_state": nullable(integer(0)),
     "rank_method": text("landmarks", "approximation"),
     "reducer": nullable(text(), Object(_REDUCERS)),
     "ridge": nullable(REAL),
-    "scale": text("standard", "robust", "none"),
+    "scale": text(*SCALES),
     "subsample": nullable(_AUTO, _COUNT),
     "svd": text("fast", "exact"),
     "tol": OneOf(_AUTO, REAL),
@@ -182,6 +196,44 @@ _SIGNS = Record(
         "bits": Tensor(("d", "bytes"), "u1"),
         "width": Size("r"),
         "method": text("gemm", "mailman"),
+    },
+)
+
+_SENTINELS = Many(REAL)
+_NUMBER = Record(
+    "NumberEncoder",
+    NumberEncoder,
+    {
+        "unit": nullable(POSITIVE),
+        "shift": REAL,
+        "sentinels": _SENTINELS,
+        "missing_words": Many(text()),
+    },
+)
+_BOOLEAN = Record("BooleanEncoder", BooleanEncoder, {"words": Many(text(), 2)})
+_CATEGORY = Record(
+    "CategoryEncoder",
+    CategoryEncoder,
+    {"levels": Many(text()), "shares": Tensor((None,))},
+)
+_DATE = Record(
+    "DateEncoder",
+    DateEncoder,
+    {
+        "reference": REAL,
+        "cycles": Many(text(*PERIODS)),
+        "written": nullable(text(*DATE_FORMATS)),
+        "sentinels": _SENTINELS,
+    },
+)
+_PLAN = Record(
+    "ColumnPlan",
+    ColumnPlan,
+    {
+        "name": text(),
+        "kind": text(*USED_KINDS, *LEFT_OUT_KINDS),
+        "reason": text(),
+        "encoder": nullable(_NUMBER, _BOOLEAN, _CATEGORY, _DATE),
     },
 )
 
@@ -279,8 +331,13 @@ def _check_spectral(model: Any) -> None:
 
 def _check_table(model: Any) -> None:
     """Check a `TableClusterer`."""
-    _check_same_features(model, "estimator_")
+    Dialect.from_dict(getattr(model, "dialect_", None) or {})
     inner = model.estimator_
+    if inner.n_features_in_ != len(model.center_):
+        raise ValueError(
+            f"estimator_.n_features_in_={inner.n_features_in_} should be "
+            f"{len(model.center_)}"
+        )
     if len(inner.cluster_sizes_) != len(model.exemplar_indices_):
         raise ValueError("exemplar_indices_ should be one for each cluster")
     if isinstance(getattr(inner, "kernel_", None), Precomputed):
@@ -289,6 +346,27 @@ def _check_table(model: Any) -> None:
         raise ValueError("scale_ should not hold zero")
     if _feature_names(model) not in (None, model.columns_):
         raise ValueError("feature_names_in_ should be columns_")
+    _check_plan(model)
+    if len(model.features_) != len(model.center_):
+        raise ValueError(f"center_ should have {len(model.features_)} features")
+    has_names = _feature_names(model) is not None
+    if _feature_names(inner) != (model.features_ if has_names else None):
+        raise ValueError("estimator_.feature_names_in_ should be features_")
+
+
+def _check_plan(model: Any) -> None:
+    """Check the columns of a `TableClusterer` that have names."""
+    used = [column for column in model.plan_ if column.encoder is not None]
+    if model.plan_ and [column.name for column in used] != model.columns_:
+        raise ValueError("columns_ should be the columns of plan_ that are used")
+    for column in used:
+        encoder = column.encoder
+        if isinstance(encoder, CategoryEncoder):
+            n_levels = len(set(encoder.levels))
+            if not n_levels == len(encoder.levels) == len(encoder.shares):
+                raise ValueError(
+                    f"plan_ should have one share for each level of {column.name!r}"
+                )
 
 
 def _check_selection(model: Any) -> None:
@@ -397,12 +475,16 @@ _SPECS = [
         TableClusterer,
         {
             **_FEATURES,
+            "dialect_": Maybe(nullable(PLAIN_DICT)),  # of a fit on a text table
             "columns_": Columns("d"),
-            "center_": Tensor(("d",)),
-            "scale_": Tensor(("d",)),
-            "fill_": nullable(Tensor(("d",))),
+            "plan_": Many(_PLAN),
+            "column_weights_": Maybe(Tensor(("d",))),
+            "center_": Tensor(("features",)),
+            "scale_": Tensor(("features",)),
+            "fill_": nullable(Tensor(("features",))),
             "n_scale_rows_": _COUNT,
             "n_dropped_": integer(0),
+            "n_filled_": integer(0),
             "estimator_": Object(_CLUSTERERS),
             "exemplar_indices_": Tensor(("k",), "i"),
         },
@@ -452,7 +534,18 @@ _SPECS = [
     *(_spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
 ]
 
-_RECORDS = (_PATH, _PROJECTION, _SCALES, _SELECTION, _SIGNS)
+_RECORDS = (
+    _BOOLEAN,
+    _CATEGORY,
+    _DATE,
+    _NUMBER,
+    _PATH,
+    _PLAN,
+    _PROJECTION,
+    _SCALES,
+    _SELECTION,
+    _SIGNS,
+)
 
 #: What is known of classes and of records, by the name that files use.
 SPECS = {spec.name: spec for spec in _SPECS}

@@ -9,9 +9,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.reduction.base import ReducedRows, Reducer, ShiftedRows
+from sketchmeans.reduction.base import (
+    ReducedRows,
+    Reducer,
+    ShiftedRows,
+    is_reduced,
+    reduce_rows,
+    shift_rows,
+)
 from sketchmeans.reduction.laplacian import LaplacianScore
 from sketchmeans.reduction.signs import SignProjection
 from sketchmeans.reduction.spectral import ApproximateSVD, FeatureSampling
@@ -27,6 +35,9 @@ __all__ = [
     "SignProjection",
     "as_reducer",
     "fit_reducer",
+    "is_reduced",
+    "reduce_rows",
+    "shift_rows",
 ]
 
 REDUCERS: dict[str, Callable[[], Reducer]] = {
@@ -66,14 +77,20 @@ def as_reducer(
     return chosen.set_params(**values)
 
 
-def fit_reducer(reducer: Any, rows: Rows, names: Array | None) -> ReducedRows:
+def fit_reducer(reducer: Any, rows: Rows, names: Array | None) -> Any:
     """Fit a reducer to the rows, and return the view of the rows through it.
 
     Our own reducers are given the `names` of the features, so that a person can read
     which were chosen.  Weights go to every reducer whose `fit` takes them.
     """
     own, weights = isinstance(reducer, Reducer), rows.given_weights
-    if own and isinstance(rows, ShiftedRows):
+    is_remote = find_adapter(rows) is not None
+    if is_remote and not own:
+        raise ValueError(
+            f"reducer={reducer!r} cannot be fitted to a Dask collection: fit it on a "
+            "sample, and give X.map_blocks(reducer.transform) with reducer=None."
+        )
+    if own and (is_remote or isinstance(rows, ShiftedRows)):
         reducer.fit_view(rows)
     else:  # a transformer from elsewhere wants a table in memory
         weighted = weights is not None and has_fit_parameter(reducer, "sample_weight")
@@ -81,4 +98,4 @@ def fit_reducer(reducer: Any, rows: Rows, names: Array | None) -> ReducedRows:
         reducer.fit(rows.X if own else rows.load().X, **given)
     if own and names is not None:
         reducer.feature_names_in_ = names
-    return ReducedRows(rows, reducer)
+    return reduce_rows(rows, reducer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Block, Rows, as_rows, block_height, block_slices
 from sketchmeans.data.sampling import sample_rows
@@ -52,6 +53,8 @@ class Sketch(Protocol):
 
 class Reducer(TransformerMixin, BaseEstimator, ABC):
     """Base of the reducers; a subclass defines `_draw`, and that is all."""
+
+    _takes_dask = True
 
     n_components: int | None
     n_clusters: int
@@ -118,8 +121,9 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
 
         Returns
         -------
-        features : ndarray of shape (n, n_components_)
-            Chosen features of a sparse matrix stay sparse.
+        features : ndarray of shape (n, n_components)
+            Chosen features of a sparse matrix stay sparse; those of a Dask collection
+            are a lazy Dask array.
         """
         check_is_fitted(self)
         X = validate_input(self, X, reset=False)
@@ -138,8 +142,11 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
 
 
 def transform_rows(rows: Rows, sketch: Sketch) -> Block:
-    """Return the features of all rows, block by block."""
+    """Return the features of all rows, block by block; lazy if these are elsewhere."""
     product = sketch.product(rows.dtype, rows.workers)
+    if find_adapter(rows) is not None:
+        lazy: Any = rows
+        return lazy.to_dask(lambda block: toarray(product(block)))
     height = pass_height(rows, sketch.width)
     if rows.is_sparse and sketch.keeps_sparse:
         edges = block_slices(len(rows), height)
@@ -205,7 +212,7 @@ class FeatureSelector(OneToOneFeatureMixin, Reducer):
         Returns
         -------
         support : ndarray
-            A mask of shape (d,), or numbers of shape (n_components_,).
+            A mask of shape (d,), or numbers of shape (n_components,).
         """
         check_is_fitted(self)
         if indices:
@@ -319,3 +326,31 @@ class ShiftedRows(Rows):
 
     def load(self) -> Rows:
         return self._part(self.block(0, self.n_rows), self.weights)
+
+
+def reduce_rows(rows: Rows, reducer: Any) -> Any:
+    """Return the view of rows through a fitted reducer, wherever they are."""
+    if find_adapter(rows) is None:
+        return ReducedRows(rows, reducer)
+    remote, sketch = cast(Any, rows), getattr(reducer, "_sketch", None)
+    multiply = (
+        reducer.transform
+        if sketch is None
+        else sketch.product(rows.dtype, rows.workers)
+    )
+    return remote.view(lambda block: toarray(multiply(block)))
+
+
+def shift_rows(rows: Rows, shift: Array | None) -> Any:
+    """Return the view of rows about a point, wherever they are; None is the origin."""
+    if shift is None or not shift.any():
+        return rows
+    if find_adapter(rows) is None:
+        return ShiftedRows(rows, shift)
+    remote, kind, own = cast(Any, rows), rows.dtype, shift.astype(rows.dtype)
+    return remote.view(lambda block: np.subtract(block, own, dtype=kind))
+
+
+def is_reduced(rows: Rows) -> bool:
+    """Say whether rows are a view of others."""
+    return hasattr(rows, "source")

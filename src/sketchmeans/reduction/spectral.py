@@ -115,9 +115,9 @@ class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components_, d)
+    components_ : ndarray of shape (n_components, d)
         Zᵀ.
-    singular_values_ : ndarray of shape (n_components_,)
+    singular_values_ : ndarray of shape (n_components,)
         Of ``QᵀX`` (exact: of X), of the rows that were fitted, times the root of their
         weights.
     n_components_ : int
@@ -184,9 +184,9 @@ class FeatureSampling(FeatureSelector, SpectralReducer):
     ----------
     probabilities_ : ndarray of shape (d,)
         p: how much each feature matters.
-    counts_ : ndarray of shape (n_components_,)
+    counts_ : ndarray of shape (n_components,)
         How often each of the chosen features was drawn.
-    scale_ : ndarray of shape (n_components_,)
+    scale_ : ndarray of shape (n_components,)
         What the chosen features are multiplied by.
     n_components_ : int
         Number of different features drawn.

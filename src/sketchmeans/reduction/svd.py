@@ -16,6 +16,8 @@ from scipy import sparse
 from scipy.linalg import qr, svd
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.block_sums import sum_blocks
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.data.sources.base import toarray
 from sketchmeans.numerics.linalg import (
@@ -158,6 +160,11 @@ def truncated_svd(rows: Rows, k: int, rng: np.random.Generator) -> RightVectors:
 def check_exact_fits(rows: Rows) -> None:
     """Raise where the exact SVD of the rows would take more memory than it may."""
     n, d = len(rows), rows.n_features
+    if find_adapter(rows) is not None:
+        raise ValueError(
+            "svd='exact' does not work on rows that stay on a cluster: use svd='fast', "
+            "or give fit_rows, the number of rows to fit on."
+        )
     need, budget = 3 * 8 * min(n, d) * d, memory_budget(None)
     if need > budget:
         raise MemoryError(
@@ -189,29 +196,22 @@ def pass_height(rows: Rows, width: int) -> int:
 
 def _range_sums(rows: Rows, test: Array) -> tuple[Array, Array]:
     """Return ``YᵀWY`` and ``YᵀWX`` for ``Y = X G`` and weights W, in float64."""
-    d, width = test.shape
     workers = rows.workers
 
-    def sums(span: Span) -> tuple[Array, Array]:
-        block = rows.block(*span)
+    def sums(block: Block, weights: Array | None) -> tuple[Array, ...]:
         with np.errstate(over="ignore", invalid="ignore"):
-            y = (float_block(block, rows.dtype, workers) @ test).astype(np.float64)
+            y = (float_block(block, test.dtype, workers) @ test).astype(np.float64)
             wide = float_block(block, np.float64, workers)
-            weights = rows.block_weights(*span)
             left = y
             if weights is not None:
                 root = np.sqrt(weights)[:, None]
                 y *= root
                 left = y * root
             # A sparse factor must stand on the left for the product to be dense.
-            cross = (wide.T @ left).T if rows.is_sparse else left.T @ wide
+            cross = (wide.T @ left).T if sparse.issparse(wide) else left.T @ wide
             return y.T @ y, cross
 
-    gram, cross = np.zeros((width, width)), np.zeros((width, d))
-    edges = block_slices(len(rows), _range_height(rows, width))
-    for block_gram, block_cross in workers.map(sums, edges):
-        gram += block_gram
-        cross += block_cross
+    gram, cross = sum_blocks(rows, sums, _range_height(rows, test.shape[1]))
     return gram, cross
 
 

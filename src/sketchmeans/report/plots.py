@@ -306,6 +306,8 @@ def plot_path(
     order = np.argsort(x[finite], kind="stable")
     ax = prepare_axes(ax, theme)
     draw_line(ax, x[finite][order], y[finite][order], theme)
+    if column == "stability":
+        _draw_intervals(ax, table, x, y, theme)
     if chosen is not None and x.min() <= chosen <= x.max():
         mark_value(ax, chosen, "this fit", theme)
     if over == "gamma":
@@ -315,6 +317,20 @@ def plot_path(
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         ax.set(xlabel="Number of clusters", ylabel=_PATH_NAMES[column])
     return ax
+
+
+def _draw_intervals(
+    ax: Axes, table: Mapping[str, Any], x: Array, y: Array, theme: Theme
+) -> None:
+    """Draw error bars of the stability, and the stability on noise, where known."""
+    if "noise_stability" in table:
+        noise = np.asarray(table["noise_stability"], dtype=np.float64)
+        ax.plot(x, noise, color=theme.muted, linestyle=":", label="on noise")
+        ax.legend(frameon=False, fontsize=9, labelcolor=theme.ink)
+    if "stability_low" in table:
+        ends = [np.asarray(table[f"stability_{end}"]) for end in ("low", "high")]
+        bars = np.maximum([y - ends[0], ends[1] - y], 0.0)
+        ax.errorbar(x, y, bars, fmt="none", ecolor=theme.accent, capsize=4, alpha=0.8)
 
 
 def plot_certificate_path(

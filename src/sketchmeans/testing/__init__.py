@@ -33,8 +33,20 @@ of sketchmeans itself are such classes: see ``tests/contracts`` in its repositor
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
+if find_spec("pytest") is None:
+    raise ImportError(
+        "sketchmeans.testing needs pytest, which is not installed: "
+        "pip install sketchmeans[testing]",
+        name="pytest",
+    )
+
 from sketchmeans.testing.kernels import KernelContract
-from sketchmeans.testing.selectors import SeedingContract, SelectorContract
+from sketchmeans.testing.selectors import (
+    SeedingContract,
+    SelectorContract,
+)
 from sketchmeans.testing.sources import SourceContract
 
 __all__ = ["KernelContract", "SeedingContract", "SelectorContract", "SourceContract"]

@@ -24,8 +24,8 @@ from sketchmeans.numerics.linalg import (
 from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.nystrom import Nystrom
+from sketchmeans.nystrom.features import FeatureRows
 from sketchmeans.nystrom.residual import Residual
-from sketchmeans.nystrom.transformer import FeatureRows
 from sketchmeans.theory.leverage import EXACT_ROWS
 from sketchmeans.theory.problem import (
     KernelLike,

@@ -34,7 +34,7 @@ from sketchmeans.numerics.linalg import (
     pseudo_inverse,
     relative_cut,
 )
-from sketchmeans.nystrom.transformer import FeatureRows
+from sketchmeans.nystrom.features import FeatureRows
 from sketchmeans.theory.problem import Problem
 
 #: Independent batches of columns of the residual, and columns of each.

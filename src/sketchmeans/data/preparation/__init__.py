@@ -1,7 +1,25 @@
-"""From raw tables to rows that can be clustered: columns chosen, scaled and filled."""
+"""From raw tables to rows that can be clustered: columns of any kind as features."""
 
 from __future__ import annotations
 
+from sketchmeans.data.preparation.column_plan import (
+    LEFT_OUT_KINDS,
+    USED_KINDS,
+    ColumnPlan,
+)
+from sketchmeans.data.preparation.encoded import open_encoded, warn_of_unseen
+from sketchmeans.data.preparation.encoders import (
+    BooleanEncoder,
+    CategoryEncoder,
+    DateEncoder,
+    NumberEncoder,
+)
+from sketchmeans.data.preparation.plan import (
+    check_as_kinds,
+    check_usable,
+    layout_of,
+    plan_table,
+)
 from sketchmeans.data.preparation.scaling import (
     Preparation,
     column_moments,
@@ -18,15 +36,28 @@ from sketchmeans.data.preparation.tables import (
 )
 
 __all__ = [
+    "LEFT_OUT_KINDS",
+    "USED_KINDS",
+    "BooleanEncoder",
+    "CategoryEncoder",
     "Column",
+    "ColumnPlan",
+    "DateEncoder",
+    "NumberEncoder",
     "Preparation",
     "PreparedSource",
     "Table",
     "WatchedTable",
     "as_table",
+    "check_as_kinds",
+    "check_usable",
     "choose_columns",
     "column_moments",
     "find_complete_rows",
     "fit_scaling",
+    "layout_of",
     "match_columns",
+    "open_encoded",
+    "plan_table",
+    "warn_of_unseen",
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.data.preparation.encoders import Encoder, Layout, NumberEncoder
 from sketchmeans.data.rows import block_height, block_slices, find_not_finite
 from sketchmeans.data.sources.base import Block, Source, is_csr, toarray
 from sketchmeans.numerics.linalg import Array
@@ -29,25 +31,72 @@ IN_NEW_ROWS = (
     "missing='mean', which fills in the mean, or missing='drop', which leaves out such "
     "rows."
 )
+#: What fills gaps rather than leaving out rows or raising.
+_FILLING = ("mean", "fill")
 
 
 @dataclass(frozen=True)
 class Preparation:
     """What turns raw rows into prepared ones: x becomes (x − center) / scale.
 
-    `fill` takes the place of missing values; `n_scale_rows` have told the scale.
+    `fill` takes the place of missing values, in `n_filled` rows of the fit;
+    `n_scale_rows` have told the scale, and `variance` is that of the prepared features.
+    `encoders` have turned named columns into features.
     """
 
     center: Array
     scale: Array
     fill: Array | None
     n_scale_rows: int
+    variance: Array | None = None
+    n_filled: int = 0
+    encoders: tuple[tuple[str, Encoder], ...] = ()
 
     def inverse_transform(self, rows: Block) -> Block:
         """Return prepared rows in the units of the table."""
         if is_csr(rows):  # these were not centred
             return sparse.csr_array(rows.multiply(self.scale))
-        return np.asarray(rows) * self.scale + self.center
+        features = np.asarray(rows) * self.scale + self.center
+        for span, encoder in self._spans():
+            features[..., span] = encoder.restore(features[..., span])
+        return features
+
+    def weigh_columns(self, layout: Layout | None) -> Array:
+        """Return the share of each column in the variance of the prepared rows."""
+        assert self.variance is not None  # of a fit
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = self.variance.sum()
+            shares = self.variance / (total if total > 0.0 else 1.0)
+        shares = np.nan_to_num(shares)
+        return shares if layout is None else np.bincount(layout.column, shares)
+
+    def inverse_deviation(self, mean: Array, deviation: Array) -> Array:
+        """Return standard deviations around a prepared mean in the units of the table.
+
+        On a logarithmic scale: half the distance of what is one deviation above and
+        below.
+        """
+        found = deviation * self.scale
+        high, low = (self.inverse_transform(mean + s * deviation) for s in (1.0, -1.0))
+        for span, encoder in self._spans():
+            if isinstance(encoder, NumberEncoder) and encoder.unit is not None:
+                found[span] = (high[span] - low[span]) / 2.0
+        return np.asarray(found)
+
+    def decode(self, rows: Array) -> Array:
+        """Return prepared rows as the values of the columns: words, dates, numbers."""
+        features = np.asarray(rows) * self.scale + self.center
+        columns = [encoder.decode(features[:, span]) for span, encoder in self._spans()]
+        values = np.empty((len(features), len(columns)), dtype=object)
+        for j, column in enumerate(columns):
+            values[:, j] = column
+        return values
+
+    def _spans(self) -> Iterator[tuple[slice, Encoder]]:
+        if self.encoders:
+            spans = Layout.of(self.encoders).slices()
+            for span, (_, encoder) in zip(spans, self.encoders, strict=True):
+                yield span, encoder
 
 
 @dataclass(frozen=True)
@@ -77,16 +126,18 @@ def fit_scaling(
     workers: Workers,
     on_block: Callable[[], Any] = lambda: None,
     weights: Array | None = None,
+    layout: Layout | None = None,
 ) -> tuple[Preparation, Array | None]:
     """Return the preparation of a table, and which rows are kept if some are not.
 
-    `on_block` is called after each of the `n_blocks` blocks.
+    `on_block` is called after each of the `n_blocks` blocks.  A `layout` says which
+    features are scaled together; each is by itself without one.
     """
     if source.is_sparse:
         _check_sparse(scaling, missing)
     moments, complete = _scan(source, missing, workers, on_block, weights)
     kept = np.flatnonzero(complete) if not complete.all() else None
-    if missing == "mean":
+    if missing in _FILLING:
         kept = None
         _check_some_value(source, moments)
     n_rows = len(source) if kept is None else len(kept)
@@ -95,7 +146,6 @@ def fit_scaling(
             f"{source.path} has a missing value in every row: missing='drop' leaves "
             "none. Use missing='mean', or leave out columns."
         )
-    fill = moments.mean.copy() if missing == "mean" else None
     # A filled value is the mean: it adds nothing to the squares.
     total = (
         n_rows
@@ -103,22 +153,61 @@ def fit_scaling(
         else weights[slice(None) if kept is None else kept].sum()
     )
     deviation = np.sqrt(moments.squares / total)
-    if not np.isfinite(deviation).all() and scaling != "none":
+    if scaling != "none":
+        _check_finite(source, deviation)
+    spread = np.where(_is_constant(deviation, moments.mean), 0.0, deviation)
+    measured = np.ones(source.shape[1], bool) if layout is None else layout.is_measured
+    fill, quartiles = None, None
+    if missing in _FILLING:
+        fill = moments.mean.copy()
+    if scaling == "robust" or missing == "fill":
+        filled = fill if missing == "mean" else None
+        quartiles, n_quartile_rows = _find_quartiles(source, kept, filled, weights)
+        quartiles = np.where(np.isnan(quartiles), moments.mean, quartiles)
+        if missing == "fill" and fill is not None:
+            fill[measured] = quartiles[1][measured]
+    center, scale = np.zeros(len(spread)), np.ones(len(spread))
+    if scaling != "none":
+        scale = _scale_parts(spread, layout)
+        if not source.is_sparse:
+            center = moments.mean.copy()
+    if scaling == "robust" and quartiles is not None:
+        low, middle, high = quartiles
+        # A column most of whose values are equal has no range between the quartiles:
+        # its standard deviation takes the place.
+        ranges = np.where(_is_constant(high - low, middle), scale, high - low)
+        center[measured], scale[measured] = middle[measured], ranges[measured]
+        n_rows = n_quartile_rows
+    with np.errstate(over="ignore"):
+        variance = np.square(spread / scale)
+    n_filled = 0 if fill is None else int(np.count_nonzero(~complete))
+    return Preparation(center, scale, fill, n_rows, variance, n_filled), kept
+
+
+def _check_finite(source: Source, deviation: Array) -> None:
+    if not np.isfinite(deviation).all():
         column = _name(source, int(np.flatnonzero(~np.isfinite(deviation))[0]))
         raise ValueError(
             f"{source.path} has values in column {column!r} that are too large to "
             "scale; their squares overflow."
         )
-    deviation = np.where(_is_constant(deviation, moments.mean), 1.0, deviation)
-    if scaling == "robust":
-        return _fit_robust(source, kept, fill, deviation, weights), kept
-    width = source.shape[1]
-    center, scale = np.zeros(width), np.ones(width)
-    if scaling == "standard":
-        scale = deviation
-        if not source.is_sparse:
-            center = moments.mean
-    return Preparation(center, scale, fill, n_rows), kept
+
+
+def _scale_parts(spread: Array, layout: Layout | None) -> Array:
+    """Return the scale of each feature that makes the variance of its part the weight.
+
+    It is 1 for constants.
+    """
+    if layout is None:
+        return np.where(spread > 0.0, spread, 1.0)
+    largest = np.zeros(len(layout.weight))
+    np.maximum.at(largest, layout.part, spread)
+    largest = np.where(largest > 0.0, largest, 1.0)
+    # In units of the largest, whose square cannot vanish.
+    shares = np.square(spread / largest[layout.part])
+    total = np.bincount(layout.part, shares, minlength=len(layout.weight))
+    scale = largest * np.sqrt(np.where(total > 0.0, total / layout.weight, 1.0))
+    return np.asarray(scale[layout.part])
 
 
 def column_moments(source: Source, workers: Workers) -> ColumnMoments:
@@ -205,17 +294,13 @@ def _sparse_moments(block: Block, weights: Array | None) -> ColumnMoments:
     return ColumnMoments(np.full(wide.shape[1], n), mean, np.maximum(squares, 0.0))
 
 
-def _fit_robust(
-    source: Source,
-    kept: Array | None,
-    fill: Array | None,
-    deviation: Array,
-    weights: Array | None,
-) -> Preparation:
-    """Return the median and the range between the quartiles, of all rows or a sample.
+def _find_quartiles(
+    source: Source, kept: Array | None, fill: Array | None, weights: Array | None
+) -> tuple[Array, int]:
+    """Return the quartiles of each column, of all rows or a sample, and how many.
 
-    A column most of whose values are equal has no such range: its standard deviation
-    takes the place.
+    Gaps are filled, if there is something to fill them with, and not counted otherwise;
+    NaN for a column that has no value in the sample.
     """
     numbers = np.arange(len(source)) if kept is None else kept
     if weights is not None:
@@ -226,19 +311,22 @@ def _fit_robust(
         numbers = numbers[np.sort(drawn)]
     whole = len(numbers) == len(source)
     block = source.read(0, len(source)) if whole else source.take(numbers)
-    values = block.astype(np.float64)
+    values = toarray(block).astype(np.float64)
+    gaps = np.isnan(values)
     if fill is not None:
-        gaps = np.isnan(values)
         values[gaps] = np.broadcast_to(fill, values.shape)[gaps]
-    quartiles = [0.25, 0.5, 0.75]
-    if weights is None:
-        low, middle, high = np.quantile(values, quartiles, axis=0)
-    else:
-        low, middle, high = np.quantile(
-            values, quartiles, axis=0, weights=weights[numbers], method="inverted_cdf"
-        )
-    scale = np.where(_is_constant(high - low, middle), deviation, high - low)
-    return Preparation(middle, scale, fill, len(numbers))
+        gaps = np.zeros(1, bool)
+    quantile = np.nanquantile if gaps.any() else np.quantile
+    points = [0.25, 0.5, 0.75]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+        if weights is None:
+            found = quantile(values, points, axis=0)
+        else:
+            found = quantile(
+                values, points, axis=0, weights=weights[numbers], method="inverted_cdf"
+            )
+    return np.asarray(found), len(numbers)
 
 
 def _is_constant(spread: Array, center: Array) -> Array:
@@ -284,4 +372,7 @@ def _check_some_value(source: Source, moments: ColumnMoments) -> None:
 
 
 def _name(source: Source, j: int) -> str | int:
+    columns = getattr(source, "column_names", None)
+    if columns is not None:
+        return str(columns[j])
     return j if source.feature_names is None else source.feature_names[j]

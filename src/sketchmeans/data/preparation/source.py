@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +13,11 @@ from sketchmeans.data.preparation.tables import Column, Table
 from sketchmeans.data.rows import float_type
 from sketchmeans.data.sources.base import Block, Source
 from sketchmeans.data.sources.derived import WrappedSource
+from sketchmeans.data.sources.dialect import Dialect
 from sketchmeans.numerics.linalg import Array
+
+if TYPE_CHECKING:
+    from sketchmeans.data.sources.records import Records
 
 #: Rows that are left out are read along, unless they are so many times more.
 _MOST_READ = 4
@@ -124,7 +128,7 @@ class WatchedTable(Table):
         on_open: Callable[[int], None],
         on_read: Callable[[int], None],
     ) -> None:
-        self.path, self.types = table.path, table.types
+        self.path, self.types, self.dialect = table.path, table.types, table.dialect
         self._table, self._on_open, self._on_read = table, on_open, on_read
 
     def open(self, columns: Sequence[Column] | None) -> Source:
@@ -132,12 +136,39 @@ class WatchedTable(Table):
         self._on_open(len(source))
         return _WatchedSource(source, self._on_read)
 
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        records = self._table.records(columns)
+        self._on_open(len(records))
+        return cast("Records", _WatchedRecords(records, self._on_read))
+
     def values(self, column: Column) -> Array:
         return self._table.values(column)
 
     def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
         alike = self._table.like_fit(zero_based, n_features)
         return WatchedTable(alike, self._on_open, self._on_read)
+
+    def read_like(self, dialect: Dialect) -> Table:
+        alike = self._table.read_like(dialect)
+        return WatchedTable(alike, self._on_open, self._on_read)
+
+
+class _WatchedRecords:
+    """Records that report how many of them are read; all else is that of `inner`."""
+
+    def __init__(self, inner: Records, on_read: Callable[[int], None]) -> None:
+        self._inner, self._on_read = inner, on_read
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def __len__(self) -> int:
+        return len(self._inner)
+
+    def read(self, start: int, stop: int) -> Any:
+        table = self._inner.read(start, stop)
+        self._on_read(stop - start)
+        return table
 
 
 class _WatchedSource(WrappedSource):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -15,8 +15,16 @@ from scipy import sparse
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import check_table
-from sketchmeans.data.sources import Source, column_types, file_states, open_rows
-from sketchmeans.data.sources.base import toarray
+from sketchmeans.data.sources import (
+    Dialect,
+    Source,
+    column_types,
+    file_states,
+    find_dialect,
+    open_records,
+    open_rows,
+)
+from sketchmeans.data.sources.base import ReadOptions, toarray
 from sketchmeans.data.sources.derived import (
     ArraySource,
     ColumnsSource,
@@ -26,7 +34,12 @@ from sketchmeans.data.sources.derived import (
     shorten_list,
     show_names,
 )
+from sketchmeans.data.sources.formats import is_stream
 from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parameters import warn_user
+
+if TYPE_CHECKING:
+    from sketchmeans.data.sources.records import Records
 
 Column = str | int  # a name, or a number where there are no names
 
@@ -39,10 +52,23 @@ class Table(ABC):
     #: The names of the columns, with the types of those that do not hold numbers; None
     #: where columns have no names.
     types: dict[str, str | None] | None = None
+    #: How a text table is written; None for other tables.
+    dialect: Dialect | None = None
 
     @abstractmethod
     def open(self, columns: Sequence[Column] | None) -> Source:
         """Return these columns, or all, as a source whose missing values are NaN."""
+
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        """Return these columns, or all, with the types that they have.
+
+        They are read when they are asked for: ``records.read(start, stop)`` and
+        ``records.take(indices)`` return tables of pyarrow's with ``records.schema``.
+        Columns without names are called by their numbers.
+        """
+        from sketchmeans.data.sources.records import source_records
+
+        return source_records(self.open(None), columns)
 
     def values(self, column: Column) -> Array:
         """Return one column, of any type."""
@@ -56,6 +82,13 @@ class Table(ABC):
         """
         return self
 
+    def read_like(self, dialect: Dialect) -> Table:
+        """Return the table read as another was written, where the user left it open.
+
+        Only text leaves something open.
+        """
+        return self
+
     @property
     def columns(self) -> list[Column]:
         """The names of the columns, or their numbers."""
@@ -65,18 +98,30 @@ class Table(ABC):
 
 
 def as_table(
-    X: Any, *, header: bool | None = None, zero_based: bool | None = None
+    X: Any,
+    *,
+    header: bool | None = None,
+    zero_based: bool | None = None,
+    dialect: Dialect | None = None,
+    sheet: str | int | None = None,
+    like: Mapping[str, Any] | None = None,
 ) -> Table:
     """Return what a user gave, as a table.
 
-    `header` and `zero_based` say how a file is read, as in `open_rows`.
+    The options say how a file is read, as in `open_rows`; what they leave open of a
+    text is as in `like`, a dialect's dictionary.
     """
+    if like is not None:
+        table = as_table(X, header=header, dialect=dialect, sheet=sheet)
+        return table.read_like(Dialect.from_dict(like))
     if isinstance(X, Table):
         return X
     if isinstance(X, str | os.PathLike):
-        return _FileTable(os.fspath(X), header, zero_based)
+        return _FileTable(os.fspath(X), header, zero_based, dialect, sheet)
     if isinstance(X, Source):
         return _SourceTable(X)
+    if is_stream(X) and find_adapter(X) is None:
+        return _StreamTable(X)
     try:
         frame = nw.from_native(X, pass_through=True)
     except DuplicateError:
@@ -94,12 +139,35 @@ def as_table(
 class _FileTable(Table):
     """A file, a folder or a pattern; all that is read of it is of the same files."""
 
-    def __init__(self, path: str, header: bool | None, zero_based: bool | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        header: bool | None,
+        zero_based: bool | None,
+        dialect: Dialect | None,
+        sheet: str | int | None,
+    ) -> None:
         self.path = path
-        self._reading: dict[str, Any] = {"header": header, "zero_based": zero_based}
-        self._states = file_states(path)
-        self.types = column_types(path, header)
+        self._given = dialect or Dialect()
+        self._reading: dict[str, Any] = {"header": header, "sheet": sheet}
+        self._zero_based = zero_based
+        self._states = file_states(path)  # copies, too, which last as long
+        self._find_columns(self._given)
+
+    def _find_columns(self, dialect: Dialect) -> None:
+        """Find how the file is written, once for all that is read of it."""
+        self.dialect = find_dialect(self.path, dialect=dialect, **self._reading)
+        self._reading["dialect"] = dialect if self.dialect is None else self.dialect
+        self.types = column_types(self.path, **self._reading)
         self._source: Source | None = None
+
+    def read_like(self, dialect: Dialect) -> Table:
+        if self.dialect is None:
+            return self
+        other = copy(self)
+        other._reading = {key: self._reading[key] for key in ("header", "sheet")}
+        other._find_columns(self._given.fill(dialect))
+        return other
 
     def open(self, columns: Sequence[Column] | None) -> Source:
         if self.types is not None:
@@ -109,10 +177,22 @@ class _FileTable(Table):
         return _select(self._source, columns)
 
     def _open(self, **options: Any) -> Source:
-        source = open_rows(self.path, missing="nan", **self._reading, **options)
+        options |= {"zero_based": self._zero_based, **self._reading}
+        source = open_rows(self.path, missing="nan", **options)
+        self._check()
+        return source
+
+    def _check(self) -> None:
         for state in self._states:
             state.check()
-        return source
+
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        if self.types is None:
+            return super().records(columns)
+        names = None if columns is None else [str(column) for column in columns]
+        records = open_records(self.path, names, **self._reading)
+        self._check()
+        return records
 
     def like_fit(self, zero_based: bool | None, n_features: int) -> Table:
         other = copy(self)
@@ -128,6 +208,39 @@ class _FileTable(Table):
         if not others:
             raise ValueError(f"{self.path} has no column of numbers.")
         return self._open(columns=others[:1], label_column=str(column)).labels()
+
+
+class _StreamTable(Table):
+    """Arrow batches of any library, in a temporary file."""
+
+    def __init__(self, X: Any) -> None:
+        from sketchmeans.data.sources.arrow import NUMBERS, arrow_schema
+        from sketchmeans.data.sources.streams import copy_to_file
+
+        self._state = copy_to_file(X)
+        self.path = self._state.path
+        self.types = {
+            field.name: None if field.type in NUMBERS else str(field.type)
+            for field in arrow_schema(self._state, ReadOptions())
+        }
+
+    def open(self, columns: Sequence[Column] | None) -> Source:
+        from sketchmeans.data.sources.arrow import open_arrow
+
+        names = None if columns is None else [str(column) for column in columns]
+        return open_arrow(self._state, ReadOptions(names, missing="nan"))
+
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        from sketchmeans.data.sources import records
+
+        names = None if columns is None else [str(column) for column in columns]
+        return records.open_records(
+            self.path, [self._state], names, ReadOptions(), [{}]
+        )
+
+    def values(self, column: Column) -> Array:
+        records = self.records([column])
+        return np.array(records.read(0, len(records)).column(0).to_pylist())
 
 
 class _SourceTable(Table):
@@ -167,6 +280,21 @@ class _FrameTable(Table):
             values = column.cast(nw.Float64()).to_numpy()
         return values
 
+    def records(self, columns: Sequence[Column] | None = None) -> Records:
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise ImportError(
+                "A data frame is prepared through pyarrow, which is not installed: "
+                "pip install sketchmeans[files], or pass an array of numbers."
+            ) from None
+
+        from sketchmeans.data.sources.records import Records, to_arrow
+
+        names = list(self._columns) if columns is None else list(map(str, columns))
+        arrays = {name: to_arrow(self._columns[name]) for name in names}
+        return Records.of_table(pa.table(arrays))
+
     def values(self, column: Column) -> Array:
         return np.asarray(self._columns[str(column)].to_numpy())
 
@@ -189,7 +317,7 @@ def choose_columns(
     """Return the columns of a table that a user wants to cluster.
 
     All of `columns`, or of the table, but `exclude` and the label column.  It is an
-    error if one is not there or does not hold numbers, or none is left.
+    error if one is not there, or none is left.
     """
     known = table.columns
     asked = known
@@ -205,23 +333,55 @@ def choose_columns(
             f"exclude={aside} leaves no column of {show_names(known)}; at least one is "
             "needed."
         )
-    _check_numbers(table, chosen)
     return chosen
 
 
-def match_columns(table: Table, wanted: Sequence[Column]) -> list[Column]:
+def match_columns(
+    table: Table, wanted: Sequence[Column], *, of_any_type: bool = False
+) -> list[Column]:
     """Return the columns of a fit, if a new table has them all; by name, in any order.
 
-    An error lists those that are missing.
+    Names that differ only in case or in spaces around them are taken for the same, with
+    a warning.  An error lists those that are missing, and those that do not hold
+    numbers unless they may be `of_any_type`.
     """
     if any(isinstance(name, str) for name in wanted) and table.types is None:
         raise ValueError(
             f"{table.path} has no column names; it should have the columns "
             f"{show_names(wanted)} of the fit."
         )
-    check_known(table.path, wanted, table.columns)
-    _check_numbers(table, wanted)
-    return list(wanted)
+    matched = _match_names(table, wanted)
+    check_known(table.path, matched, table.columns)
+    if not of_any_type:
+        _check_numbers(table, matched)
+    return matched
+
+
+def _match_names(table: Table, wanted: Sequence[Column]) -> list[Column]:
+    """Return the names that a table has for columns of a fit, where that is clear."""
+    known = table.columns
+    folded: dict[str, list[Column]] = {}
+    for name in known:
+        folded.setdefault(_fold(name), []).append(name)
+    matched: list[Column] = []
+    for name in wanted:
+        alike = [] if name in known else folded.get(_fold(name), [])
+        is_clear = len(alike) == 1 and alike[0] not in wanted
+        matched.append(alike[0] if is_clear else name)
+    others = [
+        f"{new!r} for {old!r}"
+        for old, new in zip(wanted, matched, strict=True)
+        if old != new
+    ]
+    if others:
+        warn_user(
+            f"{table.path} has {shorten_list(others)}: taken for the same column."
+        )
+    return matched
+
+
+def _fold(name: Column) -> str:
+    return str(name).strip().casefold()
 
 
 def _check_numbers(table: Table, chosen: Sequence[Column]) -> None:

@@ -4,50 +4,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchmeans.data.sources.base import ReadOptions, Source, check_not_empty
 from sketchmeans.data.sources.derived import ConcatenatedSource
-from sketchmeans.data.sources.files import FileState, find_files, suffix_of
+from sketchmeans.data.sources.dialect import Dialect
+from sketchmeans.data.sources.files import FileState
+from sketchmeans.data.sources.formats import (
+    FORMATS,
+    check_options,
+    find_states,
+    has_option,
+    import_function,
+    import_reader,
+    is_stream,
+)
+from sketchmeans.data.sources.partitions import (
+    PartitionedSource,
+    Value,
+    find_partitions,
+    leave_to_files,
+)
 
-__all__ = ["FORMATS", "Source", "as_source", "column_types", "file_states", "open_rows"]
+if TYPE_CHECKING:
+    from sketchmeans.data.sources.records import Records
 
-#: Suffixes, and the module and function that open such a file.
-FORMATS = {
-    ".npy": ("npy", "open_npy"),
-    ".npz": ("npz", "open_npz"),
-    ".parquet": ("parquet", "open_parquet"),
-    ".pq": ("parquet", "open_parquet"),
-    ".arrow": ("arrow", "open_arrow"),
-    ".feather": ("arrow", "open_arrow"),
-    ".csv": ("delimited", "open_delimited"),
-    ".tsv": ("delimited", "open_delimited"),
-    ".svmlight": ("svmlight", "SvmlightSource"),
-    ".svm": ("svmlight", "SvmlightSource"),
-    ".libsvm": ("svmlight", "SvmlightSource"),
-}
-#: The options that mean something to each of them.
-_TABLE = ("columns", "label_column", "dtype")
-_OPTIONS: dict[str, tuple[str, ...]] = {
-    "npy": (),
-    "npz": (),
-    "parquet": _TABLE,
-    "arrow": _TABLE,
-    "delimited": (*_TABLE, "header"),
-    "svmlight": ("dtype", "zero_based"),
-}
-#: Why an option means nothing to the others.
-_UNUSED = {
-    "columns": "no named columns",
-    "label_column": "no named columns",
-    "dtype": "a type of its own",
-    "header": "no line of names to look for",
-    "zero_based": "no features that are numbered in the file",
-}
+__all__ = [
+    "FORMATS",
+    "Dialect",
+    "Source",
+    "as_source",
+    "column_types",
+    "file_states",
+    "find_dialect",
+    "open_records",
+    "open_rows",
+]
 
 
 def open_rows(
@@ -59,6 +55,8 @@ def open_rows(
     missing: str = "error",
     header: bool | None = None,
     zero_based: bool | None = None,
+    dialect: Dialect | None = None,
+    sheet: str | int | None = None,
 ) -> Source:
     """Open a file of rows, which the estimators take in the place of a table.
 
@@ -70,16 +68,21 @@ def open_rows(
     path : str or PathLike
         A file, a folder, or a pattern such as ``"rows/part-*.parquet"`` or
         ``"rows/**/*.parquet"``.  A folder stands for all files below it, in its
-        sub-folders, too.  Files are taken in the sorted order of their paths.
+        sub-folders, too; those such as ``year=2024`` name a column and its value.
+        Files are taken in the sorted order of their paths.  ``s3://`` and others that
+        fsspec knows are copied to a temporary file.
 
         - ``.npy``, and ``.npz`` with an array "X", with only one 2-D array, or with a
           CSR matrix as `scipy.sparse.save_npz` writes it; uncompressed ones are faster
-        - ``.parquet``, ``.pq``, ``.arrow``, ``.feather``, ``.csv``, ``.tsv``: through
-          pyarrow, which ``pip install sketchmeans[files]`` brings.  Text may be
-          separated by commas, semicolons, tabs or bars: by what the suffix says, or by
-          the one sign of which the first two lines have as many.  A column of true and
-          false is one of 1 and 0
+        - ``.parquet``, ``.pq``, ``.arrow``, ``.feather``, ``.csv``, ``.tsv``,
+          ``.tab``, ``.txt``: through pyarrow, which ``pip install sketchmeans[files]``
+          brings.  How text is written is found out, see `dialect`.  A column of true
+          and false is one of 1 and 0
         - ``.svmlight``, ``.svm``, ``.libsvm``: sparse
+        - ``.xlsx``, ``.xlsm``, ``.ods``: through python-calamine, which
+          ``pip install sketchmeans[excel]`` brings
+        - packed ones of these, such as ``.csv.gz``, ``.bz2``, ``.xz`` or ``.zst``,
+          which are unpacked to a temporary copy
     columns : list of str, optional
         Names of the columns that are features, of files that have names.  Default is
         all but `label_column`.
@@ -100,6 +103,13 @@ def open_rows(
         Whether the features of svmlight files are counted from 0.  Default is from 1,
         unless a feature 0 occurs in one of the files.  An estimator remembers what the
         files of its fit had, and reads others in the same way.
+    dialect : Dialect, optional
+        How text is written: separator, decimal mark, encoding, lines above the names,
+        codes of missing values.  What it leaves open is found out.  Numbers may have
+        groups of three digits and signs of money or percent: 1.234,50 €, $1,200, 12 %.
+    sheet : str or int, optional
+        The sheet of a spreadsheet, by name or number from 0.  Default is the first
+        that has values.
 
     Returns
     -------
@@ -126,28 +136,35 @@ def open_rows(
     if missing not in ("error", "nan"):
         raise ValueError(f"missing={missing!r} should be 'error' or 'nan'.")
     name = os.fspath(path)
-    files = _find_files(name)
-    module, function = FORMATS[suffix_of(files[0])]
-    options = ReadOptions(columns, label_column, dtype, missing, header, zero_based)
-    for option, reason in _UNUSED.items():
-        value = getattr(options, option)
-        if value is not None and option not in _OPTIONS[module]:
-            raise ValueError(
-                f"{option}={value!r} should be None for {files[0]}: a "
-                f"{suffix_of(files[0])} file has {reason}."
-            )
-    opener = _import(files[0], module, function)
-    if module == "svmlight":  # whose files share the numbering of their features
-        source: Source = opener(name, files, options)
+    states = find_states(name)
+    options = ReadOptions(
+        columns,
+        label_column,
+        dtype,
+        missing,
+        header,
+        zero_based,
+        Dialect() if dialect is None else dialect,
+        sheet,
+    )
+    check_options(states[0], options)
+    partitions = find_partitions(name, states)
+    opener = import_reader(states[0])
+    if has_option(states[0], "zero_based"):  # files share the numbering of features
+        source: Source = opener(name, states, options)
     else:
-        parts = [opener(file, options) for file in files]
+        options = _share_dialect(states, options)
+        parts = _open_parts(states, partitions, opener, options)
         source = parts[0] if len(parts) == 1 else ConcatenatedSource(name, parts)
     check_not_empty(source.path, source.shape)
     return source
 
 
 def column_types(
-    path: str | os.PathLike[str], header: bool | None = None
+    path: str | os.PathLike[str],
+    header: bool | None = None,
+    dialect: Dialect | None = None,
+    sheet: str | int | None = None,
 ) -> dict[str, str | None] | None:
     r"""Return the names of a file's columns, and the types of those without numbers.
 
@@ -163,61 +180,132 @@ def column_types(
     >>> column_types(path)
     {'age': None, 'town': 'string'}
     """
-    file = _find_files(os.fspath(path))[0]
-    module, _ = FORMATS[suffix_of(file)]
-    if "columns" not in _OPTIONS[module]:
+    states = find_states(os.fspath(path))
+    state = states[0]
+    options = ReadOptions(header=header, dialect=dialect or Dialect(), sheet=sheet)
+    if not has_option(state, "columns"):
         return None
-    options = ReadOptions(header=header)
-    schema = _import(file, module, f"{module}_schema")(file, options)
+    schema = import_reader(state, "schema")(state, options)
     if schema is None:
         return None
     from sketchmeans.data.sources.arrow import NUMBERS, index_columns
 
-    return {
+    types = {
         field.name: None if field.type in NUMBERS else str(field.type)
         for field in schema
         if field.name not in index_columns(schema)
     }
+    for name, value in find_partitions(os.fspath(path), states)[0].items():
+        types[name] = "string" if isinstance(value, str) else None
+    return types
+
+
+def find_dialect(
+    path: str | os.PathLike[str],
+    header: bool | None = None,
+    dialect: Dialect | None = None,
+    sheet: str | int | None = None,
+) -> Dialect | None:
+    r"""Return how a text table is written; None for other formats.
+
+    Of several files the first is looked at.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("size;town\n1,78;Ulm\n")
+    >>> find_dialect(path).describe()
+    'separated by semicolons, decimal comma, in UTF-8'
+    """
+    state = find_states(os.fspath(path))[0]
+    if not has_option(state, "dialect"):
+        return None
+    options = ReadOptions(header=header, dialect=dialect or Dialect(), sheet=sheet)
+    return import_reader(state, "dialect")(state, options)
+
+
+def open_records(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    header: bool | None = None,
+    dialect: Dialect | None = None,
+    sheet: str | int | None = None,
+) -> Records:
+    r"""Open the rows of a file with the types that they have.
+
+    Parameters
+    ----------
+    path, columns, header, dialect, sheet
+        As in `open_rows`; columns may be of any type.
+
+    Returns
+    -------
+    records : Records
+        With `schema`, ``len()``, ``read(start, stop)`` and ``take(indices)``, which
+        return tables of pyarrow's.  A column of a text table is int64 or float64 if all
+        its values are such numbers, else of strings.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("age,town\n31,Ulm\n45,Bonn\n")
+    >>> open_records(path).read(1, 2).to_pylist()
+    [{'age': 45, 'town': 'Bonn'}]
+    """
+    name = os.fspath(path)
+    states = find_states(name)
+    if not has_option(states[0], "columns"):
+        convert = import_function(name, "records", "source_records")
+        return convert(open_rows(name), columns)
+    options = ReadOptions(header=header, dialect=dialect or Dialect(), sheet=sheet)
+    options = _share_dialect(states, options)
+    opener = import_function(name, "records", "open_records")
+    partitions = find_partitions(name, states)
+    records: Records = opener(name, states, columns, options, partitions)
+    check_not_empty(name, (len(records), len(records.schema)))
+    return records
 
 
 def file_states(path: str | os.PathLike[str]) -> list[FileState]:
     """Return the state of each file that a path stands for."""
-    return [FileState.of(file) for file in _find_files(os.fspath(path))]
+    return find_states(os.fspath(path))
+
+
+def _open_parts(
+    states: list[FileState],
+    partitions: list[dict[str, Value]],
+    opener: Callable[[FileState, ReadOptions], Source],
+    options: ReadOptions,
+) -> list[Source]:
+    """Return the rows of each file, with columns that are in the names of folders."""
+    if not partitions[0]:
+        return [opener(state, options) for state in states]
+    own = leave_to_files(options, partitions[0])
+    return [
+        PartitionedSource(opener(state, own), values, options)
+        for state, values in zip(states, partitions, strict=True)
+    ]
+
+
+def _share_dialect(states: list[FileState], options: ReadOptions) -> ReadOptions:
+    """Return options that read several text tables as the first is written."""
+    if len(states) == 1 or not has_option(states[0], "dialect"):
+        return options
+    found = import_reader(states[0], "dialect")(states[0], options)
+    return replace(options, dialect=options.dialect.fill(found))
 
 
 def as_source(X: Any) -> Source | None:
     """Return the source that a user's input is or names; None if it is a table."""
     if isinstance(X, Source):
         return X
-    return open_rows(X) if isinstance(X, str | os.PathLike) else None
-
-
-def _find_files(name: str) -> list[str]:
-    """Return the files that a path stands for, all of one kind and none empty."""
-    files = find_files(name, FORMATS)
-    for file in files:
-        if suffix_of(file) not in FORMATS:
-            raise ValueError(
-                f"{file} ends in {suffix_of(file)!r}; it should end in one of "
-                f"{sorted(FORMATS)}."
-            )
-        if FORMATS[suffix_of(file)] != FORMATS[suffix_of(files[0])]:
-            raise ValueError(
-                f"{name} holds both {files[0]} and {file}; all files should be of one "
-                "kind: name them with a pattern such as '*.npy'."
-            )
-        if os.path.getsize(file) == 0:
-            raise ValueError(f"{file} is empty.")
-    return files
-
-
-def _import(file: str, module: str, function: str) -> Callable[..., Any]:
-    try:
-        return getattr(import_module(f"{__name__}.{module}"), function)
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] != "pyarrow":
-            raise
-        raise ImportError(
-            f"{file} is read through pyarrow, which is not installed: "
-            "pip install sketchmeans[files]"
-        ) from None
+    if isinstance(X, str | os.PathLike):
+        return open_rows(X)
+    if not is_stream(X):
+        return None
+    what = type(X).__name__
+    state = import_function(what, "streams", "copy_to_file")(X)
+    return import_function(what, "arrow", "open_arrow")(state, ReadOptions())

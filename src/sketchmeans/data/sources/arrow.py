@@ -170,16 +170,15 @@ def index_columns(schema: Any) -> list[str]:
 # --- Arrow files ----------------------------------------------------------------------
 
 
-def open_arrow(path: str, options: ReadOptions) -> Source:
+def open_arrow(state: FileState, options: ReadOptions) -> Source:
     """Return the rows of an Arrow file."""
-    state = FileState.of(path)
-    schema = _open(state).schema
-    return ArrowSource(state, schema, choose_columns(path, schema, options))
+    schema = open_file(state).schema
+    return ArrowSource(state, schema, choose_columns(state.path, schema, options))
 
 
-def arrow_schema(path: str, options: ReadOptions) -> Any:
+def arrow_schema(state: FileState, options: ReadOptions) -> Any:
     """Return the names and types of all columns."""
-    return _open(FileState.of(path)).schema
+    return open_file(state).schema
 
 
 class ArrowSource(TableSource):
@@ -203,8 +202,8 @@ class ArrowSource(TableSource):
         self.memory += ARROW_MEMORY
 
     def _read_column(self, name: str) -> Any:
-        field = _open(self.state).schema.get_field_index(name)
-        return _open(self.state, [field]).read_all().column(0)
+        field = open_file(self.state).schema.get_field_index(name)
+        return open_file(self.state, [field]).read_all().column(0)
 
     def release(self) -> None:
         super().release()
@@ -215,7 +214,7 @@ def _load(
     state: FileState, columns: Columns, fields: list[int], edges: Array, number: int
 ) -> Any:
     """Return the columns of a batch, which is read and unpacked as a whole."""
-    batch = _get_batch(_open(state, fields), state, number)
+    batch = get_batch(open_file(state, fields), state, number)
     state.check()
     return to_numbers(batch, state.path, columns, int(edges[number]))
 
@@ -260,21 +259,21 @@ def _scan(
     It is not where values are compressed or missing, or are bits.  The file is mapped
     for this alone, and only what describes the batches is looked at.
     """
-    with pa.memory_map(state.path) as mapped:
+    with pa.memory_map(state.place) as mapped:
         base = mapped.read_buffer(state.size).address
         # One column tells whether values are compressed: what lies in the mapped file
         # cannot be written to.
-        reader = _open(state, first_field, mapped)
+        reader = open_file(state, first_field, mapped)
         batches = range(reader.num_record_batches)
-        first = [_get_batch(reader, state, number).column(0) for number in batches]
+        first = [get_batch(reader, state, number).column(0) for number in batches]
         counts = [len(column) for column in first]
         buffers = [column.buffers()[1] for column in first]
         if any(buffer is not None and buffer.is_mutable for buffer in buffers):
             return counts, None
-        reader = _open(state, None, mapped)  # chosen columns would be copies
+        reader = open_file(state, None, mapped)  # chosen columns would be copies
         found = []
         for number in batches:
-            batch = _get_batch(reader, state, number)
+            batch = get_batch(reader, state, number)
             places = [_find(batch.column(name), base, state) for name in columns.names]
             if None in places:
                 return counts, None
@@ -296,17 +295,19 @@ def _find(column: Any, base: int, state: FileState) -> tuple[int, np.dtype[Any]]
     return offset + column.offset * dtype.itemsize, dtype
 
 
-def _open(state: FileState, fields: list[int] | None = None, file: Any = None) -> Any:
+def open_file(
+    state: FileState, fields: list[int] | None = None, file: Any = None
+) -> Any:
     """Return a reader of these columns, or of all."""
     options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
     try:
-        return ipc.open_file(file or pa.OSFile(state.path), options=options)
+        return ipc.open_file(file or pa.OSFile(state.place), options=options)
     except (pa.ArrowException, OSError, ValueError) as error:
         what = "cannot be read as an Arrow or Feather (version 2) file"
         raise state.error(what, error) from None
 
 
-def _get_batch(reader: Any, state: FileState, number: int) -> Any:
+def get_batch(reader: Any, state: FileState, number: int) -> Any:
     """Return a batch whose columns are as long as they say."""
     try:
         batch = reader.get_batch(number)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, TypeGuard
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from sketchmeans.data.sources.dialect import Dialect
 from sketchmeans.numerics.linalg import Array
 
 #: Rows: two-dimensional.
@@ -136,6 +137,10 @@ class ReadOptions:
     missing: str = "error"
     header: bool | None = None
     zero_based: bool | None = None
+    dialect: Dialect = field(default_factory=Dialect)
+    sheet: str | int | None = None
+    #: Whether text is known not to be in UTF-8, although its first megabyte is.
+    not_utf8: bool = False
 
 
 def check_not_empty(path: str, shape: tuple[int, ...]) -> None:

@@ -1,103 +1,119 @@
-"""Text tables: values separated by commas, semicolons, tabs or bars.
-
-A record of a table is a line, or several where a value in quotes has line breaks.  The
-rules are those of pyarrow and of Python's csv module: a quote opens a value only where
-the value begins, two quotes within it stand for one, and a record ends with a line
-feed, a carriage return or both.  pyarrow does not tell at which byte its records end,
-and reads a file only from the first byte on; with known places threads can parse pieces
-side by side, and a pass can begin anywhere.
-"""
+"""Text tables: values separated by commas, semicolons, tabs or bars."""
 
 from __future__ import annotations
 
-import csv
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from io import StringIO
-from itertools import islice, pairwise
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv as arrow_csv
 
 from sketchmeans.data.sources.arrow import (
     ARROW_MEMORY,
-    NUMBER_TYPES,
     Columns,
     TableSource,
     choose_columns,
-    to_numbers,
 )
 from sketchmeans.data.sources.base import LoadedBatches, ReadOptions, Source
-from sketchmeans.data.sources.files import FileState, Piece, split_text
+from sketchmeans.data.sources.derived import check_known
+from sketchmeans.data.sources.dialect import Dialect
+from sketchmeans.data.sources.files import FileState, Piece
+from sketchmeans.data.sources.text_table import (
+    TYPES,
+    Kind,
+    Kinds,
+    NotUtf8Error,
+    TextTable,
+)
 from sketchmeans.numerics.linalg import Array
 
-#: What stands for a value that is not there.
-NO_VALUES = ["", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "?"]
-#: What may separate values.
-_DELIMITERS = (",", ";", "\t", "|")
-#: Records that are looked at for a header, and most characters of one in an error.
-_SAMPLE_ROWS, _SHOWN = 20, 60
 
-_BREAK = re.compile(rb"\r\n|\r|\n")
-
-
-def open_delimited(path: str, options: ReadOptions) -> Source:
+def open_delimited(state: FileState, options: ReadOptions) -> Source:
     """Return the rows of a text table.
 
     Every value is read as a float: a column of whole numbers may have a fraction
     further down.  A column of the words true and false is one of 1 and 0.
     """
-    state = FileState.of(path)
-    found = read_header(state, options.header)
+    table = TextTable.find(state, options)
     named = options.columns is not None or options.label_column is not None
-    if named and not found.has_names:
+    if named and not table.layout.has_names:
         raise ValueError(
-            f"{path} starts with a row and not with names: there can be no columns= "
-            "and no label_column=."
+            f"{state.path} starts with a row and not with names: there can be no "
+            "columns= and no label_column=."
         )
-    schema = pa.schema([(name, pa.float64()) for name in found.names])
-    chosen = choose_columns(path, schema, options)
-    flags: list[str] = []
-    if len(set(found.names)) == len(found.names):  # names tell columns apart
-        fields = _guess_types(state, found) or ()
-        flags = [field.name for field in fields if pa.types.is_boolean(field.type)]
-    parser = _Parser(state, chosen, found, frozenset(flags).intersection(chosen.names))
-    source = DelimitedSource(parser)
-    if not found.has_names:
+    known = table.layout.features if options.columns is None else table.layout.names
+    schema = pa.schema([(name, pa.float64()) for name in known])
+    columns = choose_columns(state.path, schema, options)
+    source = DelimitedSource(table, columns)
+    if not table.layout.has_names:
         source.feature_names = None
     return source
 
 
-def delimited_schema(path: str, options: ReadOptions) -> Any:
+def delimited_schema(state: FileState, options: ReadOptions) -> Any:
     """Return the names of all columns and what the first rows say of their types.
 
     None where the file has no names.
     """
-    state = FileState.of(path)
-    found = read_header(state, options.header)
-    if not found.has_names:
+    table = TextTable.find(state, options)
+    if not table.layout.has_names:
         return None
-    fields = _guess_types(state, found)
-    if fields is None:
-        raise ValueError(f"{path} has no rows; at least one is needed.")
+    if table.guess is None:
+        raise ValueError(f"{state.path} has no rows; at least one is needed.")
     # A column that has no value yet may have numbers further down.
+    numbers = {n for n, kind in table.kinds.items() if Kind.FLAG < kind < Kind.WORD}
     return pa.schema(
         [
-            (field.name, pa.float64() if pa.types.is_null(field.type) else field.type)
-            for field in fields
+            (name, pa.float64() if name in numbers else table.guess.field(name).type)
+            for name in table.layout.features
         ]
     )
 
 
-def _guess_types(state: FileState, header: Header) -> Any:
-    """Return what the first rows say of the types; None if there are none."""
-    any_type = Columns(tuple(header.names), np.dtype(np.float64))
-    parser = _Parser(state, any_type, header)
-    _, text = next(parser.pieces(), (0, b""))
-    return parser.parse(text, {}, 0).schema if text else None
+def delimited_dialect(state: FileState, options: ReadOptions) -> Dialect:
+    """Return how a text table is written."""
+    return TextTable.find(state, options).layout.dialect
+
+
+def open_typed(
+    state: FileState, columns: Sequence[str] | None, options: ReadOptions
+) -> tuple[pa.Schema, LoadedBatches]:
+    """Return the types of these columns, or of all, and their batches.
+
+    A column is of int64 or float64 if all values of the file are such numbers, and
+    none begins with a zero as codes do; else it is of strings.
+    """
+    table = TextTable.find(state, options)
+    names = table.layout.features if columns is None else columns
+    check_known(state.path, names, table.layout.names)
+    kinds: Kinds = {name: table.typed_kind(name) for name in names}
+    pieces: list[Piece] = []
+    n_rows = longest = 0
+    try:
+        for place, text in table.pieces():
+            kinds, count = table.widen(text, kinds, n_rows)
+            if count:
+                piece = Piece(table.state, place, len(text), n_rows, count)
+                pieces.append(piece)
+                longest = max(longest, len(text))
+            n_rows += count
+    except NotUtf8Error:
+        if options.dialect.encoding is not None:
+            raise
+        return open_typed(state, columns, replace(options, not_utf8=True))
+
+    def load(number: int) -> Any:
+        piece = pieces[number]
+        return table.parse(piece.text(), kinds, piece.first)
+
+    edges = [*(piece.first for piece in pieces), n_rows]
+    numbers = (Kind.INTEGER, Kind.FLOAT)
+    types = {
+        name: TYPES[kind if kind in numbers or kind is Kind.WORD else Kind.FLOAT]
+        for name, kind in kinds.items()
+    }
+    return pa.schema(types.items()), LoadedBatches(edges, 2 * longest, load)
 
 
 class DelimitedSource(TableSource):
@@ -107,23 +123,22 @@ class DelimitedSource(TableSource):
     number.
     """
 
-    def __init__(self, parser: _Parser) -> None:
-        columns = parser.columns
+    def __init__(self, table: TextTable, columns: Columns) -> None:
         pieces: list[Piece] = []
         n_rows = largest = longest = 0
-        for place, text in parser.pieces():
-            count = parser.features(text, n_rows).num_rows
+        for place, text in table.pieces():
+            count = table.features(text, columns, n_rows).num_rows
             if count:
-                pieces.append(Piece(parser.state, place, len(text), n_rows, count))
+                pieces.append(Piece(table.state, place, len(text), n_rows, count))
                 largest = max(largest, count * columns.row_bytes)
                 longest = max(longest, len(text))
             n_rows += count
-        super().__init__(parser.state, n_rows, columns)
-        self._parser, self._pieces = parser, pieces
+        super().__init__(table.state, n_rows, columns)
+        self._table, self._pieces = table, pieces
 
         def load(number: int) -> Any:
             piece = pieces[number]
-            return parser.features(piece.text(), piece.first)
+            return table.features(piece.text(), columns, piece.first)
 
         edges = [*(piece.first for piece in pieces), n_rows]
         self._use(LoadedBatches(edges, largest, load), ARROW_MEMORY)
@@ -133,7 +148,7 @@ class DelimitedSource(TableSource):
         types = {name: pa.string()}
         return pa.chunked_array(
             [
-                self._parser.parse(piece.text(), types, piece.first).column(0)
+                self._table.read(piece.text(), types, piece.first).column(0)
                 for piece in self._pieces
             ]
         )
@@ -146,235 +161,3 @@ class DelimitedSource(TableSource):
             except ValueError:
                 continue
         return values
-
-
-@dataclass(frozen=True)
-class _Parser:
-    """How the records of a file are read; `flags` are columns of true and false."""
-
-    state: FileState
-    columns: Columns
-    header: Header
-    flags: frozenset[str] = frozenset()
-
-    def pieces(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the place and the text of pieces, without the names of the columns."""
-        ends = Records(self.header.delimiter)
-        return split_text(self.state, ends.last_end, self.header.n_bytes)
-
-    def features(self, text: bytes, first: int) -> Any:
-        """Return the features; `first` is the number of the first row."""
-        kind = NUMBER_TYPES[self.columns.dtype]
-        types = {
-            name: pa.bool_() if name in self.flags else kind
-            for name in self.columns.names
-        }
-        batch = self.parse(text, types, first)
-        return to_numbers(batch, self.state.path, self.columns, first)
-
-    def parse(self, text: bytes, types: dict[str, Any], first: int) -> Any:
-        """Return the columns of these types, as one batch."""
-        try:
-            table = arrow_csv.read_csv(
-                pa.BufferReader(text),
-                arrow_csv.ReadOptions(
-                    use_threads=False,  # the caller's are as many as n_jobs says
-                    block_size=len(text) + 1,
-                    column_names=self.header.names,
-                ),
-                arrow_csv.ParseOptions(
-                    delimiter=self.header.delimiter, newlines_in_values=True
-                ),
-                arrow_csv.ConvertOptions(
-                    column_types=types,
-                    include_columns=list(types),
-                    null_values=NO_VALUES,
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            raise ValueError(self._explain(str(error), first)) from None
-        columns = [column.combine_chunks() for column in table.columns]
-        return pa.RecordBatch.from_arrays(columns, names=table.column_names)
-
-    def _explain(self, error: str, first: int) -> str:
-        """Return an error of pyarrow's, with the row's number in the file."""
-        found = re.search(r"Row #(\d+)", error)
-        row = f" at row {first + int(found[1]) - 1}" if found else ""
-        start = f"{self.state.path} cannot be read{row}"
-        if value := re.search(r"column #(\d+): .*invalid value (.*)", error, re.S):
-            name = self.columns.names[int(value[1])]
-            what = "neither true nor false" if name in self.flags else "not a number"
-            if re.fullmatch(r"'[+-]?\d*,\d+'", value[2]):
-                what += ": decimals should have a point"
-            return f"{start}, column {name!r}: {value[2]} is {what}."
-        if width := re.search(r"Expected (\d+) columns, got (\d+)", error):
-            return f"{start}: it has {width[2]} values, and {width[1]} were expected."
-        return f"{start}: {error}"
-
-
-# --- records and names ----------------------------------------------------------------
-
-
-class Records:
-    """Where the records of a text table end."""
-
-    def __init__(self, delimiter: str) -> None:
-        sign = re.escape(delimiter.encode())
-        # A value in quotes, to its end or to that of the text.  No other quote has a
-        # delimiter or a line break before it that is not itself within quotes.
-        self._quoted = re.compile(
-            rb"(?:\A(?:\xef\xbb\xbf)?|(?<=[\r\n" + sign + rb']))"(?:[^"]++|"")*+"?'
-        )
-
-    def last_end(self, text: bytes) -> int:
-        """Return where the last whole record ends; 0 if none does.
-
-        The text starts with a record.
-        """
-        stop = len(text)
-        for start, end in [*reversed(self._quotes(text)), (0, 0)]:
-            # A carriage return at the very end may be the first half of a break.
-            feed = text.rfind(b"\n", end, stop)
-            back = text.rfind(b"\r", end, min(stop, len(text) - 1))
-            if feed >= 0 or back >= 0:
-                return max(feed, back) + 1
-            stop = start
-        return 0
-
-    def first_end(self, text: bytes) -> int:
-        """Return where the first record ends."""
-        done = 0
-        for start, end in [*self._quotes(text), (len(text), len(text))]:
-            found = _BREAK.search(text, done, start)
-            if found:
-                return found.end()
-            done = end
-        return len(text)
-
-    def _quotes(self, text: bytes) -> list[tuple[int, int]]:
-        if b'"' not in text:
-            return []
-        return [found.span() for found in self._quoted.finditer(text)]
-
-
-@dataclass(frozen=True)
-class Header:
-    """How the values of a file are separated, and the names of its columns.
-
-    `has_names` says whether the file has names, or they are made up; the rows start
-    after `n_bytes`.
-    """
-
-    delimiter: str
-    names: list[str]
-    has_names: bool
-    n_bytes: int
-
-
-def read_header(state: FileState, header: bool | None) -> Header:
-    """Return what the first records say; `header` is whether the first holds names."""
-    delimiter = _find_delimiter(state)
-    rows, n_bytes = _first_rows(state, delimiter)
-    cells = [cell.strip() for cell in rows[0]]
-    if _has_names(state.path, cells, rows[1:]) if header is None else header:
-        return Header(delimiter, cells, True, n_bytes)
-    return Header(delimiter, [f"column {j}" for j in range(len(cells))], False, 0)
-
-
-def _find_delimiter(state: FileState) -> str:
-    """Return what separates the values of a file.
-
-    What the suffix says, if the first two records have as many of it; else the one
-    other delimiter of which they have as many, and some.
-    """
-    usual = "\t" if state.path.lower().endswith(".tsv") else ","
-
-    def separates(delimiter: str) -> bool:
-        try:
-            rows, _ = _first_rows(state, delimiter)
-        except ValueError:
-            return False
-        widths = {len(row) for row in rows[:2]}
-        return len(widths) == 1 and min(widths) > 1
-
-    if separates(usual):
-        return usual
-    others = [sign for sign in _DELIMITERS if sign != usual and separates(sign)]
-    if len(others) > 1:
-        raise ValueError(
-            f"{state.path} could be separated by {' or '.join(map(repr, others))}: "
-            f"write it with {usual!r}."
-        )
-    return others[0] if others else usual
-
-
-def _first_rows(state: FileState, delimiter: str) -> tuple[list[list[str]], int]:
-    """Return the cells of the first records, and where the second one starts."""
-    records = Records(delimiter)
-    _, data = next(split_text(state, records.last_end), (0, b""))
-    # What is not text further down is reported by the parser, with its row.
-    text = data.decode("utf-8-sig", errors="surrogateescape")
-    try:
-        reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
-        rows = list(islice(filter(None, reader), _SAMPLE_ROWS))
-        first = next(csv.reader(StringIO(text, newline=""), delimiter=delimiter), [])
-        "".join(first).encode()
-    except (csv.Error, UnicodeEncodeError):
-        raise ValueError(
-            f"{state.path} cannot be read as text: its first line is not in UTF-8, or "
-            "has values that are too long."
-        ) from None
-    if not first:
-        raise ValueError(
-            f"{state.path} starts with an empty line; it should have names."
-        )
-    return rows, records.first_end(data)
-
-
-def _has_names(path: str, first: list[str], others: list[list[str]]) -> bool:
-    """Say whether the first record holds names and not values, if that is clear.
-
-    Text without a number is names; numbers and codes of missing values are values.
-    Numbers may still be names if they count up and those below do not: 0, 1, 2 or
-    years.  Text beside numbers is names only if they count up and some of the text
-    stands above numbers.
-    """
-    values = [c for c in first if _is_number(c) or c.lower() in ("true", "false")]
-    texts = [
-        j
-        for j, cell in enumerate(first)
-        if cell not in values and cell not in NO_VALUES
-    ]
-    if texts and not values:
-        return True
-    counts_up = _counts_up(first)
-    if texts:
-        above = (len(row) > j and _is_number(row[j]) for row in others for j in texts)
-        if counts_up and any(above):
-            return True
-    elif not (counts_up and others) or any(_counts_up(row) for row in others):
-        return False
-    line = ",".join(first)
-    shown = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
-    raise ValueError(
-        f"{path} starts with {shown!r}, which may be the names of the columns or a "
-        "row: say which with header=True or header=False."
-    )
-
-
-def _counts_up(cells: list[str]) -> bool:
-    """Say whether the numbers among cells are whole and go up in equal steps."""
-    texts = [cell.strip() for cell in cells if _is_number(cell)]
-    if len(texts) < 2 or not all(text.isdecimal() for text in texts):
-        return False
-    steps = {int(b) - int(a) for a, b in pairwise(texts)}
-    # Any two numbers have equal steps.
-    return steps == {1} if len(texts) == 2 else len(steps) == 1 and min(steps) > 0
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text

@@ -7,14 +7,19 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sketchmeans.numerics.linalg import Array
 
+if TYPE_CHECKING:
+    from sketchmeans.data.sources.copies import Copy
+
+#: Endings of packed files, after the one that says what is in them.
+PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 #: Bytes of text in a piece: enough that a parser's start does not count.
 PIECE_BYTES = 2**20
 #: Most bytes of a record: 2 million columns, say, or a quote that is never closed.
@@ -57,8 +62,17 @@ def find_files(name: str, suffixes: Collection[str]) -> list[str]:
 
 
 def suffix_of(name: str) -> str:
-    """Return the end of a file's name, in small letters."""
-    return Path(name).suffix.lower()
+    """Return the end of a file's name, in small letters; that within a packed file.
+
+    Examples
+    --------
+    >>> suffix_of("rows.CSV.gz")
+    '.csv'
+    """
+    path = Path(name)
+    if path.suffix.lower() in PACKINGS and Path(path.stem).suffix:
+        path = Path(path.stem)
+    return path.suffix.lower()
 
 
 def _files_below(folder: str, suffixes: Collection[str]) -> list[str]:
@@ -77,18 +91,9 @@ def _files_below(folder: str, suffixes: Collection[str]) -> list[str]:
             for name in names
             if name[0] not in "._" and suffix_of(name) in suffixes
         ]
-        partitions = [
-            part for part in Path(os.path.relpath(place, folder)).parts if "=" in part
-        ]
-        if partitions and wanted:  # year=2024/part-0.parquet
-            pattern = os.path.join(folder, "**", f"*{suffix_of(wanted[0])}")
-            raise ValueError(
-                f"The folder {folder} has its files in folders such as "
-                f"{partitions[0]!r}, whose names are values of a column; these are not "
-                f"read. To do without the column, name the files: {pattern}"
-            )
         files += [os.path.join(place, name) for name in wanted]
-    return files
+    # Notes on a table are no part of it.
+    return [file for file in files if suffix_of(file) != ".txt"] or files
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,8 @@ class FileState:
 
     A fit reads its rows many times, and a mixture of two files has labels of neither.
     Readers call `check` after they have read: what came before a change is right.
+    `path` is what users call the file; its bytes are at `place`, which differs if they
+    are read from a copy.
     """
 
     path: str
@@ -104,17 +111,26 @@ class FileState:
     inode: int
     size: int
     modified: int
+    copy: Copy | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, path: str) -> FileState:
-        """Return the state of a file as it is now."""
-        found = os.stat(path)
-        return cls(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    def of(cls, path: str, copy: Copy | None = None) -> FileState:
+        """Return the state of a file, or of the copy that is read, as it is now."""
+        found = os.stat(path if copy is None else copy.path)
+        about = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return cls(path, *about, copy)
+
+    @property
+    def place(self) -> str:
+        """Where the bytes are."""
+        return self.path if self.copy is None else self.copy.path
 
     def check(self) -> None:
         """Raise if the file has changed."""
+        if self.copy is not None and self.copy.origin is not None:
+            self.copy.origin.check()
         try:
-            now = FileState.of(self.path)
+            now = FileState.of(self.path, self.copy)
         except OSError as error:
             reason = f"it can no longer be found ({error.strerror})"
         else:
@@ -174,7 +190,8 @@ class _Handle:
 
     def __init__(self, state: FileState) -> None:
         try:
-            self._number = os.open(state.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+            self._number = os.open(state.place, flags)
         except OSError:
             state.check()
             raise
@@ -216,7 +233,7 @@ def split_text(
 
     `last_end` returns where the last whole record of a text ends; 0 if none does.
     """
-    with open(state.path, "rb") as file:
+    with open(state.place, "rb") as file:
         file.seek(offset)
         text = b""
         while more := file.read(PIECE_BYTES):

@@ -74,7 +74,7 @@ class DiskArray:
         self, state: FileState, offset: int = 0, n_bytes: int | None = None
     ) -> None:
         self.state, self._file = state, DiskFile(state)
-        with open(state.path, "rb") as file:
+        with open(state.place, "rb") as file:
             file.seek(offset)
             self.header = read_header(file, state.path)
         rest = max(state.size - offset, 0)
@@ -141,9 +141,9 @@ class NpySource(Source):
         self._array.release()
 
 
-def open_npy(path: str, options: ReadOptions) -> Source:
+def open_npy(state: FileState, options: ReadOptions) -> Source:
     """Return the rows of a .npy file."""
-    return NpySource(DiskArray(FileState.of(path)))
+    return NpySource(DiskArray(state))
 
 
 def read_header(file: BinaryIO | Any, path: str) -> Header:

@@ -39,7 +39,7 @@ _ERRORS = (
 )
 
 
-def open_npz(path: str, options: ReadOptions) -> Source:
+def open_npz(state: FileState, options: ReadOptions) -> Source:
     """Return the rows of an archive.
 
     What was saved uncompressed is read where it lies.  Compressed values are unpacked
@@ -47,7 +47,7 @@ def open_npz(path: str, options: ReadOptions) -> Source:
     """
     from sketchmeans.data.sources.csr import CSR_PARTS, open_csr
 
-    archive = Archive(path)
+    path, archive = state.path, Archive(state)
     if set(archive.names) >= CSR_PARTS:
         return open_csr(archive)
     name = "X"
@@ -70,10 +70,9 @@ def open_npz(path: str, options: ReadOptions) -> Source:
 class Archive:
     """The arrays of a .npz file, by name: their headers, and their values in pieces."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.state = FileState.of(path)
-        with self._translate_errors(), zipfile.ZipFile(path) as archive:
+    def __init__(self, state: FileState) -> None:
+        self.path, self.state = state.path, state
+        with self._translate_errors(), zipfile.ZipFile(state.place) as archive:
             infos = archive.infolist()
         self._members = {info.filename.removesuffix(".npy"): info for info in infos}
         for info in infos:
@@ -131,7 +130,7 @@ class Archive:
         """Return an array that is not compressed, to be read where it lies."""
         info = self._members[name]
         self.header(name)  # zipfile compares the two headers of a member
-        with open(self.path, "rb") as file:
+        with open(self.state.place, "rb") as file:
             file.seek(info.header_offset)
             local = file.read(30)
         # The local header need not have the length of that in the directory.
@@ -162,7 +161,7 @@ class Archive:
         """Yield the stream of a member, behind its header, and the header."""
         info = self._members[name]
         with self._translate_errors():
-            archive = zipfile.ZipFile(self.path)
+            archive = zipfile.ZipFile(self.state.place)
         with archive:
             with self._translate_errors():
                 stream = archive.open(info)

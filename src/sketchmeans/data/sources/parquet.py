@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -35,17 +35,16 @@ _MOST_BATCHES = 10**6
 _NEXT_INTEGER = 0x15
 
 
-def open_parquet(path: str, options: ReadOptions) -> Source:
+def open_parquet(state: FileState, options: ReadOptions) -> Source:
     """Return the rows of a Parquet file."""
-    state = FileState.of(path)
-    file = _open(state)
-    columns = choose_columns(path, file.schema_arrow, options)
+    file = open_file(state)
+    columns = choose_columns(state.path, file.schema_arrow, options)
     return ParquetSource(state, file.metadata, columns)
 
 
-def parquet_schema(path: str, options: ReadOptions) -> Any:
+def parquet_schema(state: FileState, options: ReadOptions) -> Any:
     """Return the names and types of all columns."""
-    return _open(FileState.of(path)).schema_arrow
+    return open_file(state).schema_arrow
 
 
 class ParquetSource(TableSource):
@@ -58,26 +57,27 @@ class ParquetSource(TableSource):
     def __init__(self, state: FileState, metadata: Any, columns: Columns) -> None:
         super().__init__(state, metadata.num_rows, columns)
         height = max(BATCH_BYTES // columns.row_bytes, 1)
-        edges, starts = _split_rows(state, metadata, height)
+        edges, starts = split_rows(state, metadata, height)
 
         def begin(number: int) -> Iterator[Any]:
             # Of several groups without rows that start here, any will do.
             groups = range(starts.index(number), metadata.num_row_groups)
             row = edges[number]
-            return _decode(state, metadata, columns, groups, row, height)
+            found = decode(state, metadata, columns.names, groups, row, height)
+            return (to_numbers(b, state.path, columns, row) for b, row in found)
 
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        with open(state.path, "rb") as file:
+        with open(state.place, "rb") as file:
             needs = [_decoding_bytes(state, file, group, columns) for group in groups]
         size = height * columns.row_bytes
         batches = StreamedBatches(edges, size, begin, state.path, starts)
         self._use(batches, max(needs, default=0) + ARROW_MEMORY)
 
     def _read_column(self, name: str) -> Any:
-        return _open(self.state).read(columns=[name]).column(0)
+        return open_file(self.state).read(columns=[name]).column(0)
 
 
-def _split_rows(
+def split_rows(
     state: FileState, metadata: Any, height: int
 ) -> tuple[list[int], list[int]]:
     """Return the edges of batches, and the batches that row groups start with."""
@@ -97,19 +97,22 @@ def _split_rows(
     return edges, starts
 
 
-def _decode(
+def decode(
     state: FileState,
     metadata: Any,
-    columns: Columns,
+    names: Sequence[str],
     groups: range,
     row: int,
     height: int,
-) -> Iterator[Any]:
-    """Yield the batches of some row groups; the number of the first row is `row`."""
-    file = _open(state, metadata)
+) -> Iterator[tuple[Any, int]]:
+    """Yield the batches of some row groups, and the number of their first row.
+
+    That of the first group is `row`.
+    """
+    file = open_file(state, metadata)
     for group in groups:
         batches = file.iter_batches(
-            height, row_groups=[group], columns=list(columns.names), use_threads=True
+            height, row_groups=[group], columns=list(names), use_threads=True
         )
         while True:
             try:
@@ -119,14 +122,15 @@ def _decode(
             state.check()
             if batch is None:
                 break
-            yield to_numbers(batch, state.path, columns, row)
+            yield batch, row
             row += batch.num_rows
 
 
-def _open(state: FileState, metadata: Any = None) -> Any:
+def open_file(state: FileState, metadata: Any = None) -> Any:
+    """Return pyarrow's reader of a file."""
     try:
         return pq.ParquetFile(
-            state.path,
+            state.place,
             metadata=metadata,
             pre_buffer=False,
             buffer_size=_BUFFER_BYTES,

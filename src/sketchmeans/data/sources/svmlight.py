@@ -43,15 +43,17 @@ class SvmlightSource(BatchedSource):
     #: The lines of a piece and what the parser makes of them.
     thread_memory = (1 + 2 * _EXPANSION) * PIECE_BYTES
 
-    def __init__(self, path: str, files: list[str], options: ReadOptions) -> None:
+    def __init__(
+        self, path: str, states: list[FileState], options: ReadOptions
+    ) -> None:
         dtype, zero_based = options.dtype, options.zero_based
         self.path, self.dtype = path, np.dtype(np.float64 if dtype is None else dtype)
         self._pieces: list[Piece] = []
         lowest, highest, self._largest = 1, 0, 0
-        for file in files:
-            row, state = 0, FileState.of(file)
+        for state in states:
+            row = 0
             for offset, text in split_text(state, last_line_end):
-                X = _parse(text, self.dtype, file, row)[0]
+                X = _parse(text, self.dtype, state.path, row)[0]
                 if X.shape[0]:  # not only comments
                     piece = Piece(state, offset, len(text), row, X.shape[0])
                     self._pieces.append(piece)

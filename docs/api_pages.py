@@ -1,0 +1,165 @@
+"""Pages of the API reference, one for each public name; Sphinx writes them first.
+
+Public is what the modules below list in ``__all__``; of the layers that others build on
+it is their classes and tables, as the functions there serve those others.  A name that
+several modules list has one page.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+#: Modules with public names, and the titles of their pages.
+MODULES = {
+    "sketchmeans": "Estimators, model files, rows",
+    "sketchmeans.landmarks": "Landmark selectors",
+    "sketchmeans.kernels": "Kernels",
+    "sketchmeans.reduction": "Feature sketches",
+    "sketchmeans.diagnostics": "Diagnostics",
+    "sketchmeans.theory": "Theory",
+    "sketchmeans.report": "Reports and pictures",
+    "sketchmeans.testing": "Contracts for your own parts",
+}
+#: Layers that share functions with others, too.
+_LAYERS = {"sketchmeans.landmarks", "sketchmeans.kernels", "sketchmeans.reduction"}
+#: Lists the names of `sketchmeans.theory`, too, which have their pages there.
+_COLLECTION = "sketchmeans.diagnostics"
+
+
+def public_names() -> dict[str, list[str]]:
+    """Return the names that have a page, by module.
+
+    Examples
+    --------
+    >>> "NystromKMeans" in public_names()["sketchmeans"]
+    True
+    """
+    names: dict[str, list[str]] = {}
+    seen: set[int] = set()
+    for module in sorted(MODULES, key=_COLLECTION.__eq__):
+        members = {
+            name: value
+            for name, value in listed_members(module).items()
+            if id(value) not in seen and _is_ours(value)
+        }
+        names[module] = sorted(members)
+        seen |= {id(value) for value in members.values()}
+    return {module: names[module] for module in MODULES}
+
+
+def listed_members(module: str) -> dict[str, Any]:
+    """Return the public members of a module, whether their pages are there or not."""
+    members = {name: _member(module, name) for name in import_module(module).__all__}
+    return {
+        name: value
+        for name, value in members.items()
+        if not name.startswith("_")
+        and not (module in _LAYERS and inspect.isfunction(value))
+    }
+
+
+def _is_ours(value: Any) -> bool:
+    """Say whether something is made here, and not a function of scikit-learn."""
+    module = getattr(value, "__module__", "") or ""
+    return not inspect.isfunction(value) or module.startswith("sketchmeans")
+
+
+def _member(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
+
+
+def write_pages(folder: Path) -> None:
+    """Write a page for each module and for each of its names, where they changed."""
+    pages = {f"{module}.rst": _module_page(module) for module in MODULES}
+    pages["index.rst"] = _index_page()
+    for module, names in public_names().items():
+        for name in names:
+            pages[f"{module}.{name}.rst"] = _name_page(module, name)
+    folder.mkdir(exist_ok=True)
+    for path in folder.glob("*.rst"):
+        if path.name not in pages:
+            path.unlink()
+    for file_name, text in pages.items():
+        path = folder / file_name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def _title(text: str) -> list[str]:
+    return [text, "=" * len(text), ""]
+
+
+def _index_page() -> str:
+    lines = [
+        *_title("API reference"),
+        "Every public name. What is not listed here may change in any release.",
+        "",
+        ".. toctree::",
+        "   :maxdepth: 1",
+        "",
+        *(f"   {module}" for module in MODULES),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _module_page(module: str) -> str:
+    names = public_names()[module]
+    others = sorted(set(listed_members(module)) - set(names))
+    note = "Also here, documented elsewhere: " + ", ".join(f"`{n}`" for n in others)
+    lines = [
+        *_title(f"{module}: {MODULES[module].lower()}"),
+        f".. currentmodule:: {module}",
+        "",
+        inspect.cleandoc(import_module(module).__doc__ or ""),
+        "",
+        ".. autosummary::",
+        "   :nosignatures:",
+        "",
+        *(f"   {name}" for name in names),
+        "",
+        *([f"{note}.", ""] if others else []),
+        ".. toctree::",
+        "   :hidden:",
+        "",
+        *(f"   {name} <{module}.{name}>" for name in names),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _name_page(module: str, name: str) -> str:
+    value = _member(module, name)
+    lines = [*_title(name), f".. currentmodule:: {module}", ""]
+    if inspect.isclass(value):
+        lines += [f".. autoclass:: {name}", ""]
+        for kind, member in _public_members(value):
+            lines += [f"   .. auto{kind}:: {name}.{member}", ""]
+    elif callable(value):
+        lines += [f".. autofunction:: {name}", ""]
+    else:
+        lines += [f".. autodata:: {name}", "   :no-value:", ""]
+    return "\n".join(lines)
+
+
+def _public_members(cls: type) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of the methods and properties that this library defines."""
+    found: dict[str, str] = {}
+    for parent in cls.__mro__:
+        if not parent.__module__.startswith("sketchmeans"):
+            continue
+        for name, value in vars(parent).items():
+            if name.startswith("_") or name in found:
+                continue
+            if isinstance(value, property):
+                found[name] = "property"
+            elif inspect.isfunction(value) or isinstance(
+                value, classmethod | staticmethod
+            ):
+                found[name] = "method"
+    for name in sorted(found):
+        yield found[name], name

@@ -1,0 +1,63 @@
+"""What becomes of a column, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sketchmeans.data.preparation.encoders import Encoder
+
+#: The kinds that a user may give a column.
+USED_KINDS = ("numeric", "boolean", "category", "date")
+#: Those that are left out; too many levels leave out a category as well.
+LEFT_OUT_KINDS = (
+    "text",
+    "identifier",
+    "code",
+    "constant",
+    "duplicate",
+    "empty",
+    "other",
+)
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """What a column is, why, and how it is used: its encoder, None to leave it out.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        numeric, boolean, category, date; text, identifier, code, constant, duplicate,
+        empty or other, which are left out.
+    reason : str
+        Why, and what is done, in a line.
+    encoder : Encoder or None
+    """
+
+    name: str
+    kind: str
+    reason: str
+    encoder: Encoder | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether clusters depend on the column."""
+        return self.encoder is not None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How columns are looked at: the scale, and whether gaps get a level of their own.
+
+    `n_rows` is the number of rows of the table, of which a sample is looked at.
+    """
+
+    n_rows: int
+    scale: str = "auto"
+    keeps_gaps: bool = True
+
+
+def leave_out(name: str, kind: str, reason: str) -> ColumnPlan:
+    """Return the plan of a column that is not used."""
+    return ColumnPlan(name, kind, f"{reason}: left out")

@@ -1,0 +1,230 @@
+"""The plan for a table: which columns are used, as what, and which are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sketchmeans.data.input import check_weights
+from sketchmeans.data.preparation.column_plan import USED_KINDS, ColumnPlan, Rules
+from sketchmeans.data.preparation.encoders import (
+    CategoryEncoder,
+    Layout,
+    NumberEncoder,
+)
+from sketchmeans.data.preparation.kinds import find_kind, force_kind
+from sketchmeans.data.preparation.tables import Table
+from sketchmeans.data.preparation.values import is_number, to_words
+from sketchmeans.data.sources.derived import check_known, shorten_list, show_names
+from sketchmeans.numerics.linalg import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Rows that are looked at to find the kinds of columns, and most values of them.
+SAMPLE_ROWS, _SAMPLE_VALUES = 50_000, 2**23
+#: Columns of this correlation say the same; looked for in so many rows and columns.
+_SAME, _PAIR_ROWS, _PAIR_COLUMNS = 0.9999, 5_000, 2_000
+#: What a forced column may be where nothing is said about its kind.
+_KEPT_ANYWAY = ("identifier", "code", "constant")
+
+
+def check_as_kinds(as_kinds: Any) -> dict[str, str]:
+    """Return the kinds that a user gave columns, by name; raise if some are wrong."""
+    if as_kinds is None:
+        return {}
+    if not isinstance(as_kinds, Mapping):
+        raise ValueError(
+            f"as_kinds={as_kinds!r} should be a dictionary such as "
+            "{'zip': 'category'}, or None."
+        )
+    for name, kind in as_kinds.items():
+        if kind not in USED_KINDS:
+            raise ValueError(
+                f"as_kinds={{{name!r}: {kind!r}}} should be one of {USED_KINDS}."
+            )
+    return dict(as_kinds)
+
+
+def plan_table(
+    table: Table,
+    columns: Sequence[str],
+    *,
+    named: bool = False,
+    as_kinds: Mapping[str, str] | None = None,
+    scale: str = "auto",
+    missing: str = "fill",
+    sample_weight: Any = None,
+) -> list[ColumnPlan]:
+    """Return the plan for each of some columns of a table that has names.
+
+    The kinds are those of all rows, or of a random sample of `SAMPLE_ROWS`.  Columns
+    that the user `named` are used if they can be, whatever they look like.
+    """
+    wanted = check_as_kinds(as_kinds)
+    check_known(table.path, list(wanted), table.columns)
+    aside = [name for name in wanted if name not in columns]
+    if aside:
+        raise ValueError(
+            f"as_kinds={dict(wanted)!r} should name columns that are clustered by; "
+            f"{show_names(aside)} is left out."
+        )
+    records = table.records(list(columns))
+    sample = _draw_sample(records, check_weights(sample_weight, len(records)))
+    rules = Rules(len(records), scale, keeps_gaps=missing in ("fill", "mean"))
+    plans = []
+    for name in columns:
+        column = sample.column(name)
+        if name in wanted:
+            plan = force_kind(name, column, wanted[name], rules)
+        else:
+            plan = find_kind(name, column, rules)
+            if named and not plan.is_used:
+                plan = _use_anyway(table.path, plan, column, rules)
+        plans.append(plan)
+    free = [] if named else [name for name in columns if name not in wanted]
+    return _leave_out_duplicates(plans, sample, free)
+
+
+def check_usable(path: str, plans: Sequence[ColumnPlan]) -> None:
+    """Raise if no column of a plan is used, and say why each is not."""
+    if not any(plan.is_used for plan in plans):
+        reasons = [f"{p.name!r} ({p.reason.removesuffix(': left out')})" for p in plans]
+        raise ValueError(
+            f"{path} has no column to cluster by: {shorten_list(reasons)}. Name "
+            "columns with columns=, or their kinds with as_kinds=."
+        )
+
+
+def used(plans: Sequence[ColumnPlan]) -> list[ColumnPlan]:
+    """Return the columns that clusters depend on."""
+    return [plan for plan in plans if plan.is_used]
+
+
+def layout_of(plans: Sequence[ColumnPlan]) -> Layout:
+    """Return which features the used columns of a plan become."""
+    return Layout.of([(p.name, p.encoder) for p in plans if p.encoder is not None])
+
+
+def _draw_sample(records: Any, weights: Array | None) -> pa.Table:
+    """Return all records, or a random sample in the order of the table."""
+    n = len(records)
+    most = max(min(SAMPLE_ROWS, _SAMPLE_VALUES // max(len(records.schema), 1)), 100)
+    numbers = np.arange(n) if weights is None else np.flatnonzero(weights > 0.0)
+    if len(numbers) > most:
+        drawn = np.random.default_rng(0).choice(len(numbers), most, replace=False)
+        numbers = numbers[np.sort(drawn)]
+    if len(numbers) == n:
+        return records.read(0, n)
+    return records.take(numbers)
+
+
+def _use_anyway(
+    path: str, plan: ColumnPlan, column: pa.ChunkedArray, rules: Rules
+) -> ColumnPlan:
+    """Return a plan that uses a column in spite of its looks, as the user named it."""
+    why = plan.reason.removesuffix(": left out")
+    if plan.kind in _KEPT_ANYWAY and is_number(column.type):
+        forced = force_kind(plan.name, column, "numeric", rules)
+        reason = f"{forced.reason}; used as it was named, in spite of: {why}"
+        return ColumnPlan(plan.name, "numeric", reason, forced.encoder)
+    raise ValueError(
+        f"columns={[plan.name]} of {path} cannot be clustered by: {why}. Leave it out, "
+        f"or give its kind with as_kinds={{{plan.name!r}: ...}}, one of {USED_KINDS}."
+    )
+
+
+# --- columns that say the same --------------------------------------------------------
+
+
+def _leave_out_duplicates(
+    plans: list[ColumnPlan], sample: pa.Table, free: Sequence[str]
+) -> list[ColumnPlan]:
+    """Return the plans without columns that say the same as one before them.
+
+    Only columns in `free` are left out; of two, the one that is not free stays.
+    """
+    sample = sample.slice(0, _PAIR_ROWS)
+    numbers = {plan.name: plan for plan in used(plans) if _is_line(plan)}
+    same = {**_same_numbers(list(numbers.values()), sample, free)}
+    same |= _same_words(
+        [p for p in used(plans) if isinstance(p.encoder, CategoryEncoder)], sample, free
+    )
+    return [
+        plan
+        if plan.name not in same
+        else ColumnPlan(
+            plan.name, "duplicate", f"says the same as {same[plan.name]!r}: left out"
+        )
+        for plan in plans
+    ]
+
+
+def _is_line(plan: ColumnPlan) -> bool:
+    return plan.is_used and not isinstance(plan.encoder, CategoryEncoder)
+
+
+def _same_numbers(
+    plans: Sequence[ColumnPlan], sample: pa.Table, free: Sequence[str]
+) -> dict[str, str]:
+    """Return which columns follow from others by a factor and a shift."""
+    n = sample.num_rows
+    if n < 3 or not 1 < len(plans) <= _PAIR_COLUMNS:
+        return {}
+    values = np.empty((n, len(plans)))
+    for j, plan in enumerate(plans):
+        assert plan.encoder is not None
+        # On the axis as it is stored: two columns of one amount may be scaled apart.
+        encoder = plan.encoder
+        if isinstance(encoder, NumberEncoder):
+            encoder = replace(encoder, unit=None, shift=0.0)
+        width = layout_of([plan]).column.size
+        out = np.empty((n, width))
+        encoder.encode(sample.column(plan.name), out)
+        values[:, j] = out[:, 0]
+    gaps = ~np.isfinite(values)
+    values[gaps] = 0.0
+    values -= values.sum(axis=0) / np.maximum(n - gaps.sum(axis=0), 1)
+    values[gaps] = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->j", values, values))
+        values /= np.where(norms > 0.0, norms, 1.0)
+        alike = np.abs(values.T @ values) > _SAME
+    return _pick_same([plan.name for plan in plans], alike, free)
+
+
+def _same_words(
+    plans: Sequence[ColumnPlan], sample: pa.Table, free: Sequence[str]
+) -> dict[str, str]:
+    """Return which columns are categories of others by other words."""
+    codes = [_first_codes(to_words(sample.column(plan.name)).codes) for plan in plans]
+    alike = np.array([[np.array_equal(a, b) for b in codes] for a in codes], bool)
+    if sample.num_rows < 3 or len(plans) < 2:
+        return {}
+    return _pick_same([plan.name for plan in plans], alike, free)
+
+
+def _first_codes(codes: Array) -> Array:
+    """Return codes in the order in which they appear."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return np.where(codes < 0, -1, rank[inverse])
+
+
+def _pick_same(
+    names: Sequence[str], alike: Array, free: Sequence[str]
+) -> dict[str, str]:
+    same: dict[str, str] = {}
+    aside = set(free)
+    for j, name in enumerate(names):
+        for i in np.flatnonzero(alike[j]).tolist():
+            other = names[i]
+            is_first = i < j or (other not in aside and name in aside)
+            if i != j and is_first and name in aside and other not in same:
+                same[name] = other
+                break
+    return same

@@ -1,0 +1,129 @@
+"""Numbers as people write them: 1.234,50 €, $1,200, 12 %, (300), 1'000."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sketchmeans.data.stray_words import STRAY_SHARE, are_stray
+
+#: Names and signs of money, before or behind a number.
+_MONEY = (
+    r"US\$|R\$|[$€£¥₹₽₺₩₴₪฿]|zł|Kč|kr\.?|Fr\.|EUR|USD|GBP|CHF|JPY|CNY|INR|PLN|CZK|HUF|"
+    r"SEK|NOK|DKK|RUB|TRY|BRL|AUD|CAD|NZD|ZAR"
+)
+#: What may stand between groups of three digits, beside the other decimal mark.
+_SPACES = " \u00a0\u202f'\u2019"
+#: Replacements that leave the bare number; signs first, as they may be outermost.
+_STRIP = (
+    ("[\u2212\u2013]", "-"),
+    (r"^\((.+)\)$", r"-\1"),
+    (r"^([^-].*)-$", r"-\1"),
+    (rf"^([+-]?)\s*(?:{_MONEY})\s*([+-]?)", r"\1\2"),
+    (rf"\s*(?:{_MONEY}|%)$", ""),
+    (r"^([^-].*)-$", r"-\1"),
+)
+_OTHER = {".": ",", ",": "."}
+
+
+def parse_numbers(column: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
+    """Return strings as floats, and which of them are no numbers.
+
+    A number may have groups of three digits, a sign of money or percent, and a minus
+    before or behind it or as parentheses.  12 % is 12.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> values, wrong = parse_numbers(pa.array(["1.234,50 €", "12 %", "x"]), ",")
+    >>> values.to_pylist(), wrong.to_pylist()
+    ([1234.5, 12.0, None], [False, False, True])
+    """
+    bare = pc.utf8_trim_whitespace(column)
+    for pattern, replacement in _STRIP:
+        bare = pc.replace_substring_regex(bare, pattern, replacement)
+    bare = pc.utf8_trim_whitespace(bare)
+    is_number = pc.fill_null(pc.match_substring_regex(bare, _pattern(decimal)), True)
+    groups = f"[{_SPACES}{_OTHER[decimal]}]"
+    bare = pc.replace_substring_regex(bare, groups, "")
+    bare = pc.replace_substring(bare, decimal, ".")
+    bare = pc.if_else(is_number, bare, pa.scalar(None, pa.string()))
+    return bare.cast(pa.float64()), pc.invert(is_number)
+
+
+def _pattern(decimal: str) -> str:
+    """Return a pattern of numbers that have this decimal mark."""
+    mark, groups = re.escape(decimal), f"[{_SPACES}{_OTHER[decimal]}]"
+    whole = rf"(?:\d{{1,3}}(?:{groups}\d{{3}})+|\d+)"
+    exponent = r"(?:[eE][+-]?\d+)?"
+    return rf"^[+-]?(?:{whole}(?:{mark}\d*)?|{mark}\d+){exponent}$|^[+-]?(?i:nan|inf)$"
+
+
+def count_marks(column: pa.Array) -> dict[str, int]:
+    """Return how many values can only have this decimal mark.
+
+    1,5 has a comma, 1.234,5 and 1.234.567, too; 1,234 may have either.  None of a
+    column counts if some value is no number at all.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> count_marks(pa.array(["1,5", "1,234", "12"]))
+    {'.': 0, ',': 1}
+    """
+    wrong = {mark: parse_numbers(column, mark)[1] for mark in _OTHER}
+    if pc.any(pc.and_(wrong["."], wrong[","])).as_py():
+        return dict.fromkeys(_OTHER, 0)
+    return {mark: pc.sum(wrong[_OTHER[mark]]).as_py() or 0 for mark in _OTHER}
+
+
+def find_stray_words(column: pa.Array) -> list[str]:
+    """Return the few words, without digits, among many different numbers.
+
+    They stand for missing values: such a column is one of numbers, and no category.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> find_stray_words(pa.array([*map(str, range(30)), "unknown", "unknown"]))
+    ['unknown']
+    >>> find_stray_words(pa.array(["1", "2", "many"] * 10))
+    []
+    """
+    wrong = [parse_numbers(column, mark)[1] for mark in _OTHER]
+    is_word = pc.and_(*wrong)
+    n_words, n_values = pc.sum(is_word).as_py() or 0, len(column) - column.null_count
+    if not 0 < n_words <= STRAY_SHARE * n_values:
+        return []
+    words = [
+        str(word).strip() for word in pc.unique(column.filter(is_word)).to_pylist()
+    ]
+    n_numbers = pc.count_distinct(column).as_py() - len(words)
+    return words if are_stray(words, n_numbers) else []
+
+
+def is_numbers(column: pa.Array, decimal: str) -> bool:
+    """Say whether all values are numbers, and some is there."""
+    if column.null_count == len(column):
+        return False
+    return not pc.any(parse_numbers(column, decimal)[1]).as_py()
+
+
+def is_number(text: str) -> bool:
+    """Say whether a text is a number, with either decimal mark.
+
+    Examples
+    --------
+    >>> [is_number(text) for text in ("1e3", "1.234,5", "-3 %", "x", "1_0", "")]
+    [True, True, True, False, False, False]
+    """
+    try:
+        float(text)
+    except ValueError:
+        bare = text.strip()
+        for pattern, replacement in _STRIP:
+            bare = re.sub(pattern, replacement, bare)
+        return any(re.match(_pattern(mark), bare.strip()) for mark in _OTHER)
+    return "_" not in text

@@ -1,0 +1,130 @@
+"""Sheets of spreadsheets: copied to text, and read as that is.
+
+So lines above the names, missing values and numbers that were typed as text are found
+in the same way, and the rows are streamed from the copy.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from python_calamine import CalamineError, CalamineWorkbook
+
+from sketchmeans.data.sources import delimited
+from sketchmeans.data.sources.base import ReadOptions, Source
+from sketchmeans.data.sources.copies import copy_once
+from sketchmeans.data.sources.derived import show_names
+from sketchmeans.data.sources.dialect import Dialect
+from sketchmeans.data.sources.files import FileState
+from sketchmeans.numerics.memory import format_bytes
+
+#: Most bytes of a sheet when it is unpacked: a million rows of a hundred numbers.
+_MOST_BYTES = 2**31
+#: Rows that are turned to text together.
+_PART_ROWS = 1_000
+
+
+def open_spreadsheet(state: FileState, options: ReadOptions) -> Source:
+    """Return the rows of a sheet."""
+    return delimited.open_delimited(as_text(state, options), options)
+
+
+def spreadsheet_schema(state: FileState, options: ReadOptions) -> Any:
+    """Return the names of all columns, and their types."""
+    return delimited.delimited_schema(as_text(state, options), options)
+
+
+def spreadsheet_dialect(state: FileState, options: ReadOptions) -> Dialect:
+    """Return how the sheet is written as text."""
+    return delimited.delimited_dialect(as_text(state, options), options)
+
+
+def as_text(state: FileState, options: ReadOptions) -> FileState:
+    """Return the state of a copy of a sheet as text, with commas."""
+    sheet = options.sheet
+    return copy_once(("sheet", sheet), state, "sheet.csv", _write_parts(state, sheet))
+
+
+def _write_parts(state: FileState, sheet: str | int | None) -> Iterator[bytes]:
+    _check_size(state)
+    try:
+        with open(state.place, "rb") as file:
+            book = CalamineWorkbook.from_filelike(file)  # by content, not by suffix
+            rows = _choose_sheet(state, book, sheet).to_python(skip_empty_area=False)
+    except (CalamineError, OSError) as error:
+        raise state.error("cannot be read as a spreadsheet", error) from None
+    for start in range(0, len(rows), _PART_ROWS):
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        part = rows[start : start + _PART_ROWS]
+        writer.writerows([_to_text(cell) for cell in row] for row in part)
+        yield text.getvalue().encode("utf-8", "replace")
+
+
+def _choose_sheet(state: FileState, book: Any, sheet: str | int | None) -> Any:
+    """Return a sheet by name or number, or the first that has values."""
+    names = book.sheet_names
+    if type(sheet) is int and 0 <= sheet < len(names):
+        return book.get_sheet_by_index(sheet)
+    if isinstance(sheet, str) and sheet in names:
+        return book.get_sheet_by_name(sheet)
+    if sheet is not None:
+        raise ValueError(
+            f"sheet={sheet!r} should be a sheet of {state.path}: {show_names(names)}, "
+            f"or a number from 0 to {len(names) - 1}."
+        )
+    for name in names:
+        found = book.get_sheet_by_name(name)
+        if found.height:
+            return found
+    raise ValueError(f"{state.path} has no sheet with values.")
+
+
+def _check_size(state: FileState) -> None:
+    """Raise if a sheet is larger than its file has a right to be."""
+    try:
+        with zipfile.ZipFile(state.place) as archive:
+            total = 0
+            for info in archive.infolist():
+                with archive.open(info) as file:  # sizes that are declared may be wrong
+                    while part := file.read(2**20):
+                        total += len(part)
+                        if total > _MOST_BYTES:
+                            raise MemoryError(
+                                f"{state.path} unpacks to more than "
+                                f"{format_bytes(_MOST_BYTES)}: save the sheet as .csv, "
+                                "which is read piece by piece."
+                            )
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise state.error("cannot be read as a spreadsheet", error) from None
+    except Exception as error:  # zlib.error, RuntimeError (a password), lzma.LZMAError
+        if isinstance(error, MemoryError):
+            raise
+        raise state.error("cannot be read as a spreadsheet", error) from None
+
+
+def _to_text(cell: Any) -> str:
+    """Return a cell as text: whole numbers without a fraction, dates as in ISO 8601.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> [_to_text(cell) for cell in (3.0, 0.5, True, datetime.date(2024, 5, 1))]
+    ['3', '0.5', 'true', '2024-05-01']
+    """
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() and abs(cell) < 2**53 else repr(cell)
+    if isinstance(cell, datetime):
+        return cell.isoformat(sep=" ")
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    if isinstance(cell, timedelta):
+        return repr(cell.total_seconds())
+    return str(cell)

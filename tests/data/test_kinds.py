@@ -1,0 +1,419 @@
+"""The kinds of columns: what is found, why, and what becomes of the values."""
+
+import datetime as dt
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import adjusted_rand_score
+
+import sketchmeans
+from sketchmeans import NystromKMeans, TableClusterer
+from sketchmeans.data.preparation import plan_table, tables
+from sketchmeans.data.preparation.encoders import (
+    BooleanEncoder,
+    CategoryEncoder,
+    DateEncoder,
+    NumberEncoder,
+)
+from sketchmeans.data.preparation.numbers import find_log_scale
+from sketchmeans.data.preparation.sentinels import find_date_codes, find_number_codes
+from sketchmeans.data.preparation.values import to_days, to_floats, to_words
+
+N = 400
+RNG = np.random.default_rng(0)
+DAYS = pd.Timestamp("2021-03-01") + pd.to_timedelta(RNG.integers(900, size=N), unit="D")
+
+
+def plan(values, name="x", **options):
+    """Return the plan for one column beside a column of numbers."""
+    frame = pd.DataFrame({name: values})
+    frame["beside"] = np.random.default_rng(1).normal(size=len(frame))
+    found = plan_table(tables.as_table(frame), [name, "beside"], **options)
+    return found[0]
+
+
+def words(*levels, n=N):
+    return np.array(levels)[np.random.default_rng(0).integers(len(levels), size=n)]
+
+
+# --- kinds ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("x", RNG.normal(size=N), "numeric"),
+        ("grade", RNG.integers(1, 6, size=N), "numeric"),
+        ("year", RNG.integers(1990, 2024, size=N), "numeric"),
+        ("x", words("12.5", "7", "3e2"), "numeric"),
+        ("x", pd.array(RNG.integers(9, size=N), dtype="Int64"), "numeric"),
+        ("x", pd.to_timedelta(RNG.integers(99, size=N), unit="h"), "numeric"),
+        ("x", words("yes", "no"), "boolean"),
+        ("x", words("Ja", "Nein"), "boolean"),
+        ("x", words("oui", "non"), "boolean"),
+        ("x", words("y", "n"), "boolean"),
+        ("x", words("TRUE", "FALSE"), "boolean"),
+        ("x", RNG.integers(2, size=N), "boolean"),
+        ("x", RNG.random(N) < 0.5, "boolean"),
+        ("x", pd.array(RNG.random(N) < 0.5, dtype="boolean"), "boolean"),
+        ("x", words("red", "green", "blue"), "category"),
+        ("x", pd.Categorical(words("red", "green")), "category"),
+        ("x", DAYS, "date"),
+        ("x", DAYS.date, "date"),
+        ("x", DAYS.strftime("%Y-%m-%d"), "date"),
+        ("x", DAYS.strftime("%Y-%m-%dT%H:%M:%S"), "date"),
+        ("x", DAYS.strftime("%d.%m.%Y"), "date"),
+        ("x", DAYS.strftime("%m/%d/%Y"), "date"),
+        ("x", DAYS.strftime("%d/%m/%y"), "date"),
+        ("x", [f"they said that {i} was too late" for i in range(N)], "text"),
+        ("x", [f"AB-{i:04d}" for i in range(N)], "identifier"),
+        ("x", [f"u{i}@example.org" for i in range(N // 4)] * 4, "identifier"),
+        ("x", np.arange(N), "identifier"),
+        ("x", RNG.permutation(N) + 5000, "identifier"),
+        ("customer_id", RNG.choice(10**6, N, replace=False), "identifier"),
+        ("orderNo", RNG.choice(10**6, N, replace=False), "identifier"),
+        ("x", RNG.choice(10**8, N, replace=False) + 10**8, "identifier"),
+        ("zip", RNG.integers(10_000, 10_050, size=N), "code"),
+        ("x", np.full(N, 3.5), "constant"),
+        ("x", ["DE"] * N, "constant"),
+        ("x", [None] * N, "empty"),
+        ("x", np.full(N, np.nan), "empty"),
+        ("x", ["", "NA"] * (N // 2), "empty"),
+        ("x", [[1, 2]] * N, "other"),
+    ],
+)
+def test_kinds(name, values, kind):
+    found = plan(values, name)
+    assert found.kind == kind, found.reason
+    used = ("numeric", "boolean", "category", "date")
+    assert found.is_used == (kind in used)
+    assert found.reason.endswith(": left out") == (kind not in used)
+
+
+def test_too_many_levels_are_left_out_and_rare_ones_grouped():
+    many = plan(words(*(f"town{i}" for i in range(150))))
+    assert (many.kind, many.is_used) == ("category", False)
+    assert "different values, most of them in less than 1% of the rows" in many.reason
+    some = plan([*["a"] * 200, *["b"] * 194, *"ccdeff"])
+    assert some.encoder.levels[2:] == ("(other)",)
+    assert some.reason == "6 levels, 4 rare ones together"
+    assert some.encoder.shares.sum() == pytest.approx(1.0)
+
+
+def test_days_and_months_are_told_apart_where_that_can_be():
+    assert "month/day/year" in plan(DAYS.strftime("%m/%d/%Y")).reason
+    assert "day/month/year" in plan(DAYS.strftime("%d/%m/%Y")).reason
+    early = DAYS[DAYS.day <= 12].strftime("%d/%m/%Y")
+    assert "day and month may be swapped" in plan(early).reason
+    column = pa.chunked_array([["31.12.2023", "30.02.2023", "x", None]])
+    assert_allclose(to_days(column, "day.month.year"), [19722, np.nan, np.nan, np.nan])
+    short = to_days(pa.chunked_array([["12/31/23", "12/31/71"]]), "month/day/year")
+    assert_allclose(short, [19722, 729])
+
+
+def test_cycles_are_used_where_some_days_are_more_frequent():
+    assert plan(DAYS).encoder.cycles == ()
+    working = DAYS[DAYS.day_of_week < 5]
+    assert plan(working).encoder.cycles == ("weekday",)
+    noon = DAYS + pd.to_timedelta(RNG.normal(12, 2, size=N), unit="h")
+    assert plan(list(noon) * 2).encoder.cycles == ("hour",)
+
+
+def test_duplicates_are_left_out_unless_they_are_named():
+    rng = np.random.default_rng(0)
+    amount = rng.normal(size=N)
+    level = words("a", "b", "c")
+    frame = pd.DataFrame(
+        {
+            "euro": amount,
+            "cents": 100 * amount + 7,
+            "noisy": amount + 0.1 * rng.normal(size=N),
+            "level": level,
+            "stufe": np.char.upper(level),
+        }
+    )
+    model = TableClusterer(NystromKMeans(3, random_state=0)).fit(frame)
+    assert model.columns_ == ["euro", "noisy", "level"]
+    assert model.plan_[1].reason == "says the same as 'euro': left out"
+    assert model.kinds_["stufe"] == "duplicate"
+    model.set_params(as_kinds={"cents": "numeric"}).fit(frame)
+    assert model.columns_ == ["cents", "noisy", "level"]
+    model.set_params(as_kinds=None, columns=["euro", "cents"]).fit(frame)
+    assert model.columns_ == ["euro", "cents"]
+
+
+def test_columns_that_are_named_are_used_in_spite_of_their_looks():
+    found = plan(np.arange(N), named=True)
+    assert found.is_used
+    assert found.reason.endswith("used as it was named, in spite of: running numbers")
+    with pytest.raises(ValueError, match=r"columns=\['x'\] of .* free text"):
+        plan([f"this is number {i} of all" for i in range(N)], named=True)
+
+
+# --- sentinels and skewness -----------------------------------------------------------
+
+
+def test_codes_of_missing_values():
+    ages = np.random.default_rng(0).integers(18, 80, size=N).astype(float)
+    ages[:7] = 999
+    found = plan(ages, "age")
+    assert found.reason == "numbers; 999 (7 times) stands for a missing value"
+    assert find_number_codes(np.r_[ages, [-1] * 30]) == (-1.0, 999.0)
+    assert find_number_codes(np.r_[ages[7:], [-1.0] * 4]) == (-1.0,)  # far from 18
+    assert find_number_codes(np.r_[ages[7:], 999, 999]) == ()  # too few
+    assert find_number_codes(np.arange(1000.0).repeat(5)) == ()  # no gap before 999
+    assert find_number_codes(np.array([-1.0, 0, 1] * 9)) == ()  # a scale of three
+    days = np.r_[np.arange(18_000.0, 18_400), [-25567] * 5]
+    assert find_date_codes(days) == (-25567.0,)
+    text = [*DAYS.strftime("%Y-%m-%d"), *["1900-01-01"] * 9]
+    assert "1900-01-01 stands for a missing value" in plan(text).reason
+    model = TableClusterer(NystromKMeans(2, random_state=0))
+    model.fit(pd.DataFrame({"age": ages, "x": np.random.default_rng(1).normal(size=N)}))
+    assert model.n_filled_ == 7
+    assert model.fill_[0] == np.median(ages[7:])
+
+
+def test_skewed_amounts_are_put_on_a_logarithmic_scale():
+    rng = np.random.default_rng(0)
+    amounts = np.exp(rng.normal(5, 1.2, size=N))
+    assert "logarithmic" in plan(amounts).reason
+    assert "logarithmic" not in plan(amounts, scale="standard").reason
+    assert "logarithmic" not in plan(rng.normal(50, 9, size=N)).reason
+    assert "logarithmic" in plan(rng.normal(50, 9, size=N), scale="log").reason
+    with_zeros = np.where(rng.random(N) < 0.2, 0.0, amounts)
+    assert find_log_scale(with_zeros) is not None
+    both_ways = np.where(rng.random(N) < 0.1, -amounts, amounts)
+    assert find_log_scale(both_ways) is not None
+    encoder = plan(amounts).encoder
+    out = np.empty((N, 1))
+    encoder.encode(pa.chunked_array([amounts]), out)
+    assert_allclose(encoder.restore(out)[:, 0], amounts)
+    assert abs(pd.Series(out[:, 0]).skew()) < 0.3 < pd.Series(amounts).skew()
+
+
+# --- encoders -------------------------------------------------------------------------
+
+
+def encode(encoder, values):
+    column = pa.chunked_array([pa.array(values)])
+    width = sum(len(part.names) for part in encoder.parts("x"))
+    out = np.empty((len(column), width))
+    new = encoder.encode(column, out)
+    return out, new
+
+
+def test_levels_that_are_new_rare_or_missing():
+    shares = np.array([0.75, 0.25])
+    out, new = encode(CategoryEncoder(("a", "b"), shares), ["b", None, "new", "a"])
+    assert_array_equal(out[[0, 3]], [[0, 1], [1, 0]])
+    assert np.isnan(out[1]).all()
+    assert_array_equal(out[2], shares)
+    assert_array_equal(new, [False, False, True, False])
+    levels = ("a", "(other)", "(missing)")
+    out, _ = encode(CategoryEncoder(levels, np.ones(3) / 3), ["a", "new", None])
+    assert_array_equal(out, np.eye(3))
+
+
+def test_words_are_those_of_numbers_and_dictionaries():
+    for column in (
+        pa.chunked_array([[1, 2, None, 1]]),
+        pa.chunked_array([[1.0, 2.0, None, 1.0]]),
+        pa.chunked_array([["1", " 2", "NA", "1"]]),
+        pa.chunked_array([pa.array(["1", "2", None, "1"]).dictionary_encode()]),
+    ):
+        found = to_words(column)
+        assert found.levels == ["1", "2"]
+        assert_array_equal(found.codes, [0, 1, -1, 0])
+        assert_array_equal(to_floats(column), [1, 2, np.nan, 1])
+
+
+def test_values_come_back():
+    numbers, _ = encode(NumberEncoder(unit=2.0), [3.0, -5.0])
+    assert NumberEncoder(unit=2.0).decode(numbers) == pytest.approx([3.0, -5.0])
+    flag = BooleanEncoder(("nein", "ja"))
+    assert flag.decode(encode(flag, ["ja", "nein"])[0]) == ["ja", "nein"]
+    date = DateEncoder(19_000.0, ("weekday", "month", "hour"))
+    moments = [dt.datetime(2021, 5, 3), dt.datetime(2020, 1, 1, 18, 30)]
+    found = date.decode(encode(date, moments)[0])
+    assert found == ["2021-05-03", "2020-01-01 18:30"]
+
+
+# --- tables ---------------------------------------------------------------------------
+
+
+def customers(seed=0, n=900):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(3, size=n)
+    likely = np.where(rng.random(n) < 0.8, group, rng.integers(3, size=n))
+    frame = pd.DataFrame(
+        {
+            "customer": rng.permutation(n) + 1000,
+            "revenue": np.exp(rng.normal(4 + 1.5 * group, 0.6)),
+            "age": 25.0 + 12 * group + rng.normal(0, 5, size=n),
+            "plan": np.array(["basic", "plus", "pro"])[likely],
+            "news": np.where(rng.random(n) < 0.2 + 0.3 * group, "ja", "nein"),
+            "since": pd.Timestamp("2020-01-01")
+            + pd.to_timedelta(300 * group + rng.integers(300, size=n), unit="D"),
+        }
+    )
+    frame.loc[::50, "age"] = np.nan
+    frame.loc[::60, "plan"] = None
+    return frame, group
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_a_mixed_table_is_clustered_as_it_is(make):
+    frame, group = customers()
+    model = TableClusterer(NystromKMeans(3, random_state=0)).fit(make(frame))
+    assert adjusted_rand_score(group, model.labels_) > 0.9
+    assert model.columns_ == ["revenue", "age", "plan", "news", "since"]
+    assert list(model.feature_names_in_) == model.columns_
+    assert "plan=pro" in model.features_
+    assert "plan=(missing)" in model.features_
+    assert model.column_weights_.sum() == pytest.approx(1.0)
+    # Three levels and one of gaps; two words.
+    relative = model.column_weights_ / model.column_weights_[0]
+    assert_allclose(relative, [1, 1, 0.75, 0.5, 1], rtol=0.03)
+    exemplars = model.exemplars_
+    for number, row in zip(model.exemplar_indices_, exemplars, strict=True):
+        given = frame.iloc[number]
+        assert row[0] == pytest.approx(given["revenue"])
+        assert row[3] == given["news"]
+        assert row[4] == given["since"].strftime("%Y-%m-%d")
+    assert_array_equal(model.predict(make(frame)), model.labels_)
+
+
+def test_files_are_read_in_pieces_with_the_same_labels(tmp_path, monkeypatch):
+    frame, _ = customers(n=6000)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet", row_group_size=1000)
+    expected = TableClusterer(NystromKMeans(3, random_state=0)).fit(frame)
+    monkeypatch.setattr("sketchmeans.data.rows.IN_MEMORY_BYTES", 0)
+    for name in ("a.csv", "a.parquet"):
+        model = TableClusterer(NystromKMeans(3, random_state=0)).fit(tmp_path / name)
+        assert_array_equal(model.labels_, expected.labels_)
+        assert model.kinds_ == expected.kinds_
+
+
+def test_the_plan_goes_to_the_model_file(tmp_path):
+    frame, _ = customers()
+    model = TableClusterer(NystromKMeans(3, random_state=0)).fit(frame)
+    sketchmeans.save(model, tmp_path / "m.skm")
+    again = sketchmeans.load(tmp_path / "m.skm")
+    assert again.kinds_ == model.kinds_
+    assert [column.reason for column in again.plan_] == [
+        column.reason for column in model.plan_
+    ]
+    assert_array_equal(again.predict(frame), model.labels_)
+    assert_array_equal(again.exemplars_, model.exemplars_)
+    assert_array_equal(again.column_weights_, model.column_weights_)
+
+
+def test_new_tables_are_encoded_as_in_the_fit():
+    frame, _ = customers()
+    model = TableClusterer(NystromKMeans(3, random_state=0)).fit(frame)
+    other = frame.rename(columns={"age": " AGE", "plan": "Plan"})
+    with pytest.warns(UserWarning, match="' AGE' for 'age', 'Plan' for 'plan'"):
+        assert_array_equal(model.predict(other), model.labels_)
+    dates = frame.assign(since=frame["since"].dt.strftime("%Y-%m-%d"))
+    assert_array_equal(model.predict(dates), model.labels_)
+    new = frame.assign(plan=frame["plan"].where(frame.index != 7, "gold"))
+    with pytest.warns(UserWarning, match="1 value in column 'plan' that is no level"):
+        model.predict(new)
+    with pytest.raises(ValueError, match="'old' is not a number"):
+        model.predict(frame.assign(age="old"))
+    with pytest.raises(ValueError, match="is not a date"):
+        model.predict(frame.assign(since=1.5))
+
+
+@pytest.mark.parametrize("missing", ["drop", "error"])
+def test_gaps_in_words_are_gaps(missing):
+    frame, _ = customers()
+    model = TableClusterer(NystromKMeans(3, random_state=0), missing=missing)
+    if missing == "error":
+        with pytest.raises(
+            ValueError, match=r"no value \(NaN\) in row 0, column 'age'"
+        ):
+            model.fit(frame)
+        with pytest.raises(ValueError, match="in row 60, column 'plan'"):
+            model.fit(
+                frame.fillna({"age": 40}).assign(
+                    plan=frame["plan"].mask(frame.index < 60, "pro")
+                )
+            )
+        return
+    model.fit(frame)
+    gaps = frame.isna().any(axis=1).to_numpy()
+    assert_array_equal(model.labels_ == -1, gaps)
+
+
+def test_a_single_row_and_a_table_of_nothing():
+    one = pd.DataFrame({"x": [1.5], "y": [2.0]})
+    assert TableClusterer(NystromKMeans(1)).fit(one).columns_ == ["x", "y"]
+    useless = pd.DataFrame(
+        {
+            "id": np.arange(50),
+            "mail": [f"a{i}@b.org" for i in range(50)],
+            "land": "DE",
+            "gone": [None] * 50,
+        }
+    )
+    with pytest.raises(ValueError, match="no column to cluster by: ") as error:
+        TableClusterer(NystromKMeans(2)).fit(useless)
+    assert "'mail' (e-mail addresses), 'land' (every value is 'DE')" in str(error.value)
+    assert "'gone' (no value at all)" in str(error.value)
+
+
+def test_tables_without_names_are_numbers_as_they_are():
+    X = np.exp(np.random.default_rng(0).normal(size=(200, 3)))
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(X)
+    assert model.plan_ == []
+    assert_allclose(model.scale_, X.std(axis=0))
+    with pytest.raises(ValueError, match="scale='log' should be 'auto', 'standard'"):
+        model.set_params(scale="log").fit(X)
+    with pytest.raises(
+        ValueError, match=r"as_kinds=.* should be None for a table with"
+    ):
+        model.set_params(scale="auto", as_kinds={"a": "numeric"}).fit(X)
+
+
+# --- words among numbers --------------------------------------------------------------
+
+
+def test_few_words_among_numbers_stand_for_missing_values(tmp_path):
+    rng = np.random.default_rng(0)
+    ages = rng.integers(18, 80, size=N).astype(str).astype(object)
+    ages[::20] = "unknown"
+    found = plan(ages)
+    assert found.kind == "numeric"
+    assert found.encoder.missing_words == ("unknown",)
+    assert "missing where it says 'unknown'" in found.reason
+    frame = pd.DataFrame({"age": ages, "x": rng.normal(size=N)})
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(frame)
+    assert model.n_filled_ == N // 20
+    sketchmeans.save(model, tmp_path / "m.skm")
+    again = sketchmeans.load(tmp_path / "m.skm")
+    assert_array_equal(again.predict(frame), model.labels_)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        words("1", "2", "3", "many"),  # too few numbers
+        np.where(RNG.random(N) < 0.5, "various", RNG.integers(99, size=N).astype(str)),
+        words(*map(str, range(20)), "20a"),  # a word with digits may be a value
+    ],
+)
+def test_words_that_are_values_stay_categories(values):
+    assert plan(values).kind != "numeric"
+
+
+def test_data_frames_without_pyarrow_name_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install sketchmeans\[files\]"):
+        TableClusterer(NystromKMeans(2)).fit(pd.DataFrame({"x": [1.0, 2.0, 3.0]}))

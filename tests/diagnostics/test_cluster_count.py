@@ -1,0 +1,105 @@
+"""The number of clusters: planted ones are found, noise has none."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_circles
+from sklearn.metrics import adjusted_rand_score
+
+from sketchmeans.diagnostics import are_round, choose_n_clusters
+from sketchmeans.diagnostics.noise import make_noise
+from sketchmeans.diagnostics.resampling import _compare_all, jackknife_pairs
+
+RNG = np.random.default_rng(0)
+BLOBS, _ = make_blobs(600, 3, centers=5, cluster_std=0.8, random_state=4)
+RINGS, _ = make_circles(800, noise=0.05, factor=0.4, random_state=0)
+
+
+@pytest.mark.parametrize(("X", "k"), [(BLOBS, 5), (RINGS, 2)])
+def test_planted_numbers_are_found(X, k):
+    found = choose_n_clusters(X, range(2, 8), random_state=0)
+    assert (found.n_clusters, found.is_clear) == (k, True)
+    assert found.eigengap_n_clusters == k
+    place = list(found.ks).index(k)
+    assert found.agreement[place] > 0.98
+    assert found.agreement_low[place] > found.noise_agreement[place]
+    assert f"{k} is the most clusters" in found.note
+    assert found.to_dict()["agreement_low"] == pytest.approx(found.agreement_low)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [RNG.uniform(size=(500, 1)), RNG.uniform(size=(500, 2)), RNG.normal(size=(500, 4))],
+    ids=["line", "square", "gaussian"],
+)
+def test_noise_has_no_clear_number(X):
+    found = choose_n_clusters(X, range(2, 8), random_state=0)
+    assert not found.is_clear
+    assert "No number of clusters is clear" in found.note
+
+
+def test_categories_alone_are_no_clusters():
+    levels = np.eye(3)[RNG.integers(3, size=600)]
+    X = np.hstack([RNG.normal(size=(600, 2)), levels])
+    assert not choose_n_clusters(X, [2, 3, 4], random_state=0).is_clear
+
+
+def test_seeds_threads_and_forms_of_input():
+    one, two, csr = (
+        choose_n_clusters(X, [4, 5, 6], n_subsamples=4, random_state=0, n_jobs=jobs)
+        for X, jobs in ((BLOBS, 1), (BLOBS, 2), (sparse.csr_array(BLOBS), 1))
+    )
+    np.testing.assert_array_equal(one.agreement, two.agreement)
+    np.testing.assert_array_equal(one.eigengap, two.eigengap)
+    assert csr.n_clusters == one.n_clusters == 5
+
+
+def test_noise_keeps_covariance_and_categories():
+    numbers = RNG.normal(size=(900, 2)) @ np.array([[1.0, 2.0], [0.0, 1.0]])
+    X = np.hstack([numbers, np.eye(3)[RNG.integers(3, size=900)]])
+    for normal in (False, True):
+        noise = make_noise(X, np.random.default_rng(1), normal=normal)
+        np.testing.assert_allclose(np.cov(noise[:, :2].T), np.cov(X[:, :2].T), atol=0.4)
+        # Each row has one level, and each level as many rows as before.
+        np.testing.assert_array_equal(noise[:, 2:].sum(axis=1), np.ones(900))
+        np.testing.assert_array_equal(noise[:, 2:].sum(axis=0), X[:, 2:].sum(axis=0))
+        assert abs(np.corrcoef(noise[:, 0], noise[:, 2])[0, 1]) < 0.15
+
+
+def test_agreement_is_the_adjusted_rand_index():
+    labels = RNG.integers(4, size=(3, 50))
+    labels[2] = labels[1]
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    expected = [adjusted_rand_score(labels[a], labels[b]) for a, b in pairs]
+    np.testing.assert_allclose(_compare_all(labels, pairs, 4), expected)
+
+
+def test_the_jackknife_knows_that_pairs_share_subsamples():
+    # Scores that are means of independent values of the two subsamples.
+    values = RNG.normal(size=(400, 8))
+    pairs = np.array([(a, b) for a in range(8) for b in range(a + 1, 8)])
+    scores = values[:, pairs].mean(axis=2).T
+    errors = jackknife_pairs(scores, 8)
+    spread = scores.mean(axis=0).std()
+    assert errors.mean() == pytest.approx(spread, rel=0.15)
+    assert np.isnan(jackknife_pairs(scores[:1], 2)).all()
+
+
+def test_round_clusters():
+    assert are_round(BLOBS, 5, random_state=0)
+    assert not are_round(RINGS, 2, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"ks": []}, r"ks=\[\] should have at least one"),
+        ({"ks": [1]}, "ks=1 should be"),
+        ({"ks": [201]}, "ks=201 should be <= 200, a third of the rows"),
+        ({"n_subsamples": 2}, "n_subsamples=2 should be"),
+        ({"confidence": 1.5}, "confidence=1.5 should be"),
+    ],
+)
+def test_errors(given, text):
+    with pytest.raises(ValueError, match=text):
+        choose_n_clusters(BLOBS, **given)

@@ -1,0 +1,180 @@
+"""Pages of the documentation: reachable, without dead links, with code that runs."""
+
+import ast
+import doctest
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs.api_pages import listed_members, public_names
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+#: Written by Sphinx.
+GENERATED = {"api", "gallery", "build"}
+PAGES = sorted(
+    path
+    for path in DOCS.rglob("*.md")
+    if path.relative_to(DOCS).parts[0] not in GENERATED
+)
+#: Markdown that people read elsewhere.
+OTHERS = [path for path in sorted(ROOT.glob("*.md")) if path.name != "CHANGELOG.md"]
+EXAMPLES = sorted((ROOT / "examples").glob("*/*.py"))
+
+
+def _name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+# --- toctrees and links ---------------------------------------------------------------
+
+
+def _toctree(page):
+    """Return the pages that a page has in its toctrees."""
+    text = page.read_text(encoding="utf-8")
+    for body in re.findall(r"^```\{toctree\}\n(.*?)^```", text, re.M | re.S):
+        for line in body.splitlines():
+            if line and not line.startswith(":"):
+                yield re.sub(r".*<(.*)>$", r"\1", line)
+
+
+def _reachable(page):
+    yield page
+    for entry in _toctree(page):
+        below = (page.parent / f"{entry}.md").resolve()
+        if below.exists():
+            yield from _reachable(below)
+
+
+def test_every_page_is_in_the_contents():
+    missing = set(PAGES) - set(_reachable(DOCS / "index.md"))
+    assert not missing, "name these in a toctree, say that of docs/guide.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_contents_have_their_pages(page):
+    for entry in _toctree(page):
+        if entry not in ("api/index", "gallery/index"):
+            assert (page.parent / f"{entry}.md").exists()
+
+
+def _links(page):
+    """Yield the targets of links and pictures, without code."""
+    text = re.sub(
+        r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.S
+    )
+    yield from re.findall(r"\]\(([^)\s]+)\)", text)
+
+
+def _anchors(page):
+    """Return the names of the headings, as GitHub and MyST make them."""
+    text = page.read_text(encoding="utf-8")
+    for heading in re.findall(r"^#+ (.*)$", text, re.M):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES + OTHERS, ids=_name)
+def test_links_between_pages_resolve(page):
+    for link in _links(page):
+        if re.match(r"https?:|mailto:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        example = re.search(r"gallery/(\w+/\w+)\.(?:rst|md)$", path)
+        if example:
+            target = ROOT / "examples" / f"{example[1]}.py"
+        elif re.search(r"(gallery|api)/index\.\w+$", path):
+            continue
+        assert target.exists(), link
+        assert not anchor or anchor in _anchors(target), link
+
+
+# --- code -----------------------------------------------------------------------------
+
+
+def _code(page):
+    """Return the Python of a page, its fenced and its indented blocks, as one doctest.
+
+    A block after the comment ``not run`` is left out; the comment says why.
+    """
+    text = page.read_text(encoding="utf-8")
+    block = re.compile(
+        r"(?P<skip><!-- not run[^>]*-->\n+)?^(?P<fence>```+)(?P<kind>[^\n]*)\n"
+        r"(?P<code>.*?)^(?P=fence)$",
+        re.M | re.S,
+    )
+    for found in block.finditer(text):
+        if found["kind"] == "python" and not found["skip"]:
+            yield found["code"]
+    outside = block.sub("", text)
+    yield from re.findall(r"^(?: {4}>>> .*\n(?: {4}.*\n)*)", outside, re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_examples_of_pages_run(page, tmp_path, monkeypatch):
+    blocks = list(_code(page))
+    if not blocks:
+        return
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    runner = doctest.DocTestRunner(optionflags=flags)
+    names = {"__name__": page.stem}
+    for number, code in enumerate(blocks):
+        name = f"{_name(page)}, block {number + 1}"
+        if ">>>" in code:
+            test = doctest.DocTestParser().get_doctest(code, names, name, str(page), 0)
+            failures, _ = runner.run(test, clear_globs=False)
+            names = test.globs
+            assert failures == 0, name
+        else:
+            exec(compile(code, name, "exec"), names)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=_name)
+def test_examples_compile_and_have_a_title(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    title, line, *_ = ast.get_docstring(tree).splitlines()
+    assert re.fullmatch("=+", line), "the docstring starts with a title"
+    assert len(line) >= len(title)
+
+
+def test_the_gallery_has_numbered_examples_with_names_of_their_own():
+    names = [path.name for path in EXAMPLES]
+    assert all(re.fullmatch(r"\d\d_\w+\.py", name) for name in names)
+    assert len(set(names)) == len(names)
+
+
+# --- API reference --------------------------------------------------------------------
+
+
+def test_every_public_name_has_one_page_and_a_docstring():
+    pages = [name for names in public_names().values() for name in names]
+    assert len(set(pages)) == len(pages)
+    for module in public_names():
+        for name, value in listed_members(module).items():
+            assert not callable(value) or value.__doc__, f"{module}.{name}"
+
+
+def test_the_picture_of_the_choice_is_that_of_the_code():
+    from docs.draw_choice import PATH, STEPS, draw
+
+    assert PATH.read_text(encoding="utf-8") == draw()
+    for _, (name, _) in STEPS:
+        assert name in listed_members("sketchmeans")
+
+
+# --- apparatus ------------------------------------------------------------------------
+
+
+def test_the_recipe_has_the_dependencies_and_the_version_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    recipe = (ROOT / "recipe" / "meta.yaml").read_text("utf-8")
+    for dependency in project["dependencies"]:
+        assert f"- {dependency.replace('>=', ' >=')}\n" in recipe
+    assert f'{{% set version = "{project["version"]}" %}}' in recipe
+    assert f"version: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(
+        "utf-8"
+    )

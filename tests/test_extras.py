@@ -1,0 +1,97 @@
+"""What an import loads, and what is said where an extra is not installed."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+#: Hides packages, as if they were not installed.
+HIDE = """
+import sys
+from importlib.machinery import PathFinder
+
+class Hidden(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] in {packages!r}:
+            return None
+        return PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Hidden
+"""
+EXTRAS = ("rich", "typer", "pyarrow", "dask", "distributed", "matplotlib", "jinja2")
+OTHERS = ("pandas", "polars", "pytest", "_pytest", "hypothesis")
+
+
+def _run(code, hidden=()):
+    """Run code in a process of its own, where some packages are hidden."""
+    before = HIDE.format(packages=set(hidden)) if hidden else ""
+    command = [sys.executable, "-c", before + textwrap.dedent(code)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("code", "extra"),
+    [
+        ("from sketchmeans.cli import run_process; sys.exit(run_process())", "cli"),
+        ("import sketchmeans.report", "report"),
+        ("import sketchmeans.testing", "testing"),
+        (
+            "open('t.csv', 'w').write('a,b\\n1,2\\n'); "
+            "import sketchmeans; sketchmeans.open_rows('t.csv')",
+            "files",
+        ),
+    ],
+    ids=["cli", "report", "testing", "files"],
+)
+def test_a_missing_extra_is_named_in_one_line(code, extra, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = _run(f"import sys; {code}", EXTRAS + OTHERS)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(f"pip install sketchmeans[{extra}]")
+
+
+@pytest.mark.process
+def test_the_core_needs_no_extra():
+    code = """
+        import numpy as np
+        import sketchmeans
+        from sketchmeans.diagnostics import certificate
+
+        X = np.random.default_rng(0).normal(size=(300, 3))
+        for name in ("NystromKMeans", "SketchedKMeans", "KernelKMeans"):
+            model = getattr(sketchmeans, name)(3, random_state=0).fit(X)
+            assert (model.predict(X) == model.labels_).all(), name
+        print(certificate(model, X).ratio >= 1)
+    """
+    done = _run(code, EXTRAS + OTHERS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True\n"
+
+
+@pytest.mark.process
+def test_the_import_loads_next_to_nothing():
+    code = """
+        import sys
+        before = set(sys.modules)
+        import sketchmeans
+        print(len(set(sys.modules) - before))
+    """
+    assert int(_run(code).stdout) <= 12
+
+
+@pytest.mark.process
+def test_help_loads_no_numerical_library():
+    code = """
+        import atexit, sys
+        heavy = {"numpy", "scipy", "sklearn", "pyarrow", "dask", "matplotlib"}
+        atexit.register(lambda: print(len(sys.modules), heavy & set(sys.modules)))
+        sys.argv = ["sketchmeans", "--help"]
+        from sketchmeans.cli import run_process
+        run_process()
+    """
+    count, loaded = _run(code).stdout.splitlines()[-1].split(" ", 1)
+    assert loaded == "set()"
+    assert int(count) <= 450
