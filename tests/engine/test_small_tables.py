@@ -60,7 +60,7 @@ def test_sums_added_up_at_once_are_those_that_follow_moved_rows(monkeypatch):
     weights = np.random.default_rng(3).integers(0, 4, size=len(X)).astype(float)
     with Workers(1) as workers:
         _, at_once = restarts(X, 6, workers, weights)
-        monkeypatch.setattr(gram, "_FEW_SUMS", 0)
+        monkeypatch.setattr(gram, "_FEW_PRODUCTS", 0)
         _, followed = restarts(X, 6, workers, weights)
     for one, other in zip(at_once, followed, strict=True):
         np.testing.assert_array_equal(one.labels, other.labels)
