@@ -33,9 +33,9 @@ _STRIP = 256
 #: Sums of clusters that shrink to less than this share are added up anew.
 _TIGHTER = 1e-3
 
-#: So few sums of kernel values are added up anew at once: that takes less time than to
-#: see which rows have moved.
-_FEW_SUMS = 2**15
+#: Sums of kernel values that take so few products are added up anew at once: that takes
+#: less time than to see which rows have moved.
+_FEW_PRODUCTS = 2**22
 
 
 def gram_matrix(rows: Rows, kernel: Kernel) -> Array:
@@ -269,7 +269,7 @@ class GramEngine:
 
     def _moved(self, centers: GramCenters, labels: Array) -> GramCenters:
         """Return the centroids of new partitions, from those of the old ones."""
-        if centers.sums.size <= _FEW_SUMS:
+        if len(self.K) * centers.sums.size <= _FEW_PRODUCTS:
             return self._moved_afresh(centers, labels)
         coefficients, sums = centers.coefficients.copy(), centers.sums.copy()
         counts, squared_norms = centers.counts.copy(), centers.squared_norms.copy()
