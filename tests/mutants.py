@@ -311,13 +311,13 @@ MUTANTS = [
         "tests/persistence/test_model_versions.py",
     ),
     Mutant(
-        "persistence/registry.py",
+        "persistence/checks.py",
         "(features[1:] <= features[:-1])",
         "(features[1:] < features[:-1])",
         "tests/persistence/test_consistency.py",
     ),
     Mutant(
-        "persistence/registry.py",
+        "persistence/checks.py",
         "-(-signs.width // 8)",
         "signs.width // 8",
         f"{MODEL_FILES} tests/persistence/test_hostile_models.py",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sketchmeans import NystromKMeans, load, save
-from sketchmeans.persistence.registry import _check_selection
+from sketchmeans.persistence.checks import check_selection
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -25,7 +25,7 @@ def test_arrays_keep_their_order_in_memory(order, tmp_path):
 def test_chosen_features_are_ascending_and_there(features):
     model = SimpleNamespace(n_features_in_=3)
     model._sketch = SimpleNamespace(features=np.array([0, 1, 2]))
-    _check_selection(model)
+    check_selection(model)
     model._sketch.features = np.array(features)
     with pytest.raises(ValueError, match="ascending and below n_features_in_=3"):
-        _check_selection(model)
+        check_selection(model)

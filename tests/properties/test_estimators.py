@@ -1,7 +1,6 @@
 """Laws that every estimator obeys, on tables of all kinds."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -146,15 +145,9 @@ def test_no_worse_than_scikit_learn(name, problem):
         peer = KMeans(problem.k, n_init=10, random_state=problem.seed).fit(
             X - X.mean(axis=0)
         )
-    most = 1.01 * direct_cost(problem, peer.labels_) + rounding(problem.X)
     found = direct_cost(problem, fit(name, problem).labels_)
-    if found > most:
-        # A search of some milliseconds misses the best partition of a hard table by a
-        # percent or two now and then (0 to 2 of 1,500 problems): that is chance.  What
-        # it misses from two seeds it cannot find.
-        again = replace(problem, seed=problem.seed + 1000)
-        found = direct_cost(problem, fit(name, again).labels_)
-    assert found <= most
+    best = direct_cost(problem, peer.labels_)
+    assert found <= 1.01 * best + rounding(problem.X)
 
 
 @pytest.mark.parametrize("name", ["exact-linear", "exact-rbf"])
