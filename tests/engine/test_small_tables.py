@@ -4,6 +4,7 @@ import numpy as np
 
 from sketchmeans import SketchedKMeans
 from sketchmeans.engine import gram
+from sketchmeans.engine.exchange import exchange_rows
 from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.swaps import improve
@@ -74,3 +75,34 @@ def test_equal_rows_leave_nothing_to_swap():
     X = np.repeat([[0.0], [1.0], [5.0]], 5, axis=0)
     model = SketchedKMeans(3, random_state=0).fit(X)
     assert model.cost_ == 0.0
+
+
+def partition_cost(D, weights, labels, k):
+    """Return ``Σ_ij w_i w_j D_ij / 2Σw`` over the clusters."""
+    cost = 0.0
+    for j in range(k):
+        w = weights * (labels == j)
+        cost += w @ D @ w / (2.0 * w.sum()) if w.any() else 0.0
+    return cost
+
+
+def test_no_move_of_a_single_row_is_left():
+    moved = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(6, 25)), int(rng.integers(2, 5))
+        X = rng.normal(size=(n, 2))
+        weights = rng.integers(0, 4, size=n).astype(float) if seed % 2 else np.ones(n)
+        D = np.square(X[:, None] - X).sum(axis=2)
+        start = rng.integers(k, size=n)
+        found = exchange_rows(D, weights, start, k)
+        cost = partition_cost(D, weights, found, k)
+        assert cost <= partition_cost(D, weights, start, k)
+        moved += (found != start).any()
+        for i in range(n):
+            if (found[weights > 0.0] == found[i]).sum() > 1:  # not the last of its own
+                for j in range(k):
+                    other = found.copy()
+                    other[i] = j
+                    assert partition_cost(D, weights, other, k) >= cost * (1.0 - 1e-8)
+    assert moved > 20

@@ -131,6 +131,9 @@ class BlockEngine:
             found.changed,
         )
 
+    def centers_of_partition(self, labels: Array, k: int) -> Centers:
+        return self.partition(labels, k)[1]
+
     def partition(self, labels: Array, k: int) -> tuple[PassResult, Centers]:
         """Return the sums and the centroids of given partitions, (n,) or (n, R).
 

@@ -162,6 +162,9 @@ class GramEngine:
         given = labels[:, None], np.zeros(1), np.empty((1, 0, 0)), counts, counts[:, 0]
         return self.update(PassResult(*given), centers)
 
+    def centers_of_partition(self, labels: Array, k: int) -> GramCenters:
+        return self.centers_of(labels)
+
     def separated(self, labels: Array) -> LloydResult:
         """Return the partition in which each distinct row is a cluster of its own.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans.engine.exchange import exchange_rows
 from sketchmeans.engine.init import find_swaps
 from sketchmeans.engine.lloyd import OnPass, lloyd
 from sketchmeans.engine.types import Engine, LloydResult, TwoNearest
@@ -154,13 +155,20 @@ class _Pool:
         self.weights = weights
         self.distances = distances_to(np.arange(len(results[0].labels)))
         self.best = min(results, key=_cost)
-        members: list[LloydResult] = []
-        for result in sorted(results, key=_cost):
-            if not members or result.cost > (1.0 + _SAME) * members[-1].cost:
-                members.append(result)
-        self.members = [
-            _Member(one, engine.two_nearest(one.centers)) for one in members[:_POOL]
+        self.all = [
+            _Member(one, engine.two_nearest(one.centers))
+            for one in self._distinct(results)[:_POOL]
         ]
+        self.members = self.all
+
+    @staticmethod
+    def _distinct(results: list[LloydResult]) -> list[LloydResult]:
+        """Return results of different costs, the best first."""
+        distinct: list[LloydResult] = []
+        for result in sorted(results, key=_cost):
+            if not distinct or result.cost > (1.0 + _SAME) * distinct[-1].cost:
+                distinct.append(result)
+        return distinct
 
     def improve(
         self, rng: np.random.Generator, limits: dict[str, Any], on_trial: OnPass
@@ -173,7 +181,21 @@ class _Pool:
             self._try_swaps(rng, limits)
             if on_trial(trial, self.best.cost):
                 self.best.stopped = True
-                break
+                return self.best
+        return self._exchange_rows(limits)
+
+    def _exchange_rows(self, limits: dict[str, Any]) -> LloydResult:
+        """Return the best of all members after moves of single rows."""
+        k = len(self.best.counts)
+        starts = []
+        for result in self._distinct([member.result for member in self.all]):
+            moved = exchange_rows(self.distances, self.weights, result.labels, k)
+            if (moved != result.labels).any():
+                starts.append(self.engine.centers_of_partition(moved, k))
+        if starts:
+            found = min(lloyd(self.engine, _join(starts), **limits), key=_cost)
+            if found.cost < self.best.cost:
+                self.best = _go_on(self.best, found)
         return self.best
 
     def _may_gain(self, member: _Member) -> bool:

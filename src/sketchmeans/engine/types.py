@@ -153,6 +153,10 @@ class Engine(Assigner, Protocol):
         """Return a restart for each row that takes the place of a centre."""
         ...
 
+    def centers_of_partition(self, labels: Array, k: int) -> Any:
+        """Return the centroids of given clusters, as one restart."""
+        ...
+
 
 def have_changed(before: Array | None, after: Array, weights: Array | None) -> Array:
     """Return for each restart whether the label of a row that counts has changed."""
