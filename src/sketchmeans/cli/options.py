@@ -196,6 +196,12 @@ OPTIONS: dict[str, Any] = {
         "--random-state",
         min=0,
     ),
+    "workers": typer.Option(
+        help="Plan for a cluster of so many workers.", metavar="N", min=1
+    ),
+    "memory": typer.Option(
+        help="Memory of each worker, or of this machine, such as 8GB.", metavar="SIZE"
+    ),
     "seconds": typer.Option(help="Time to look for a proof.", metavar="S", min=0.0),
     "ratio": typer.Option(
         help="Stop when the cost is proved to be at most R × the best.", metavar="R"

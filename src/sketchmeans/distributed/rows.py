@@ -293,7 +293,7 @@ class ViewedRows(DaskRows):
         self.rounding = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(self.dtype).eps)
 
     @property
-    def places(self) -> list[list[int]]:  # type: ignore[override]
+    def places(self) -> list[list[int]]:
         return self.source.places
 
     def load(self) -> Rows:
