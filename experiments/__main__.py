@@ -1,8 +1,9 @@
 """Run the experiments and write the report.
 
-Finished cells of the grid are not run again, so a run may be stopped at any time and
-repeated.  A run writes DIR/results/NAME.csv; the report reads those files and writes
-DIR/figures/NAME.png and DIR/RESULTS.md.
+`run all` runs everything that PROTOCOL.md names: five repeats of each cell, then more
+of those experiments that leave a claim undecided.  Finished cells are not run again, so
+a run may be stopped at any time and repeated.  A run writes DIR/results/NAME.csv; the
+report reads those files and writes DIR/figures/NAME.png and DIR/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -12,43 +13,59 @@ import sys
 from pathlib import Path
 
 from experiments.catalog import EXPERIMENTS
+from experiments.evidence import STAGES
 from experiments.grid import run_cells
-from experiments.report import write_report
+from experiments.report import undecided_experiments, write_report
 from experiments.store import Cell, Store, describe_run
 
 _HOME = Path(__file__).resolve().parent
-_SMOKE_HOME = Path("build/experiments-smoke")
+_FOLDERS = {
+    "full": _HOME,
+    "quick": Path("build/experiments-quick"),
+    "smoke": Path("build/experiments-smoke"),
+}
+#: Repeats after which each grid looks at the claims.
+_STAGES = {"full": STAGES, "quick": STAGES[:1], "smoke": (2,)}
 
 
 def main(arguments: list[str] | None = None) -> None:
     options = _options(arguments)
-    out = options.out or (_SMOKE_HOME if options.smoke else _HOME)
+    out = options.out or _FOLDERS[options.grid]
     if options.action == "report":
-        print(f"wrote {write_report(out)}")
+        print(f"wrote {write_report(out, options.grid)}")
         return
     names = list(EXPERIMENTS) if "all" in options.names else options.names
     run = describe_run(
         " ".join(["python -m experiments", *(arguments or sys.argv[1:])])
     )
     Store(out / "results" / "runs.csv", ["run"]).append([run])
-    for name in names:
-        experiment = EXPERIMENTS[name]
-        cells = chosen(experiment.cells(options.smoke, options.repeats), options.only)
-        summary = run_cells(
-            experiment,
-            cells,
-            out / "results" / f"{name}.csv",
-            run["run"],
-            data=options.data,
-            jobs=options.jobs,
-            max_minutes=options.max_minutes,
-        )
-        print(
-            f"{name}: {summary.done} cells run, {summary.resumed} were there, "
-            f"{summary.left} left"
-        )
-        for reason, count in summary.skipped.items():
-            print(f"{name}: {count} cells skipped, {reason}")
+    stages = [options.repeats] if options.repeats else _STAGES[options.grid]
+    for stage, repeats in enumerate(stages):
+        if stage:
+            names = undecided_experiments(out, names)
+        for name in names:
+            _run_one(name, repeats, out, run["run"], options)
+
+
+def _run_one(
+    name: str, repeats: int, out: Path, run: str, options: argparse.Namespace
+) -> None:
+    experiment = EXPERIMENTS[name]
+    summary = run_cells(
+        experiment,
+        chosen(experiment.cells(options.grid, repeats), options.only),
+        out / "results" / f"{name}.csv",
+        run,
+        data=options.data,
+        jobs=options.jobs,
+        max_minutes=options.max_minutes,
+    )
+    print(
+        f"{name}, {repeats} repeats: {summary.done} cells run, {summary.resumed} were "
+        f"there, {summary.left} left"
+    )
+    for reason, count in summary.skipped.items():
+        print(f"{name}: {count} cells skipped, {reason}")
 
 
 def chosen(cells: list[Cell], only: list[str]) -> list[Cell]:
@@ -77,7 +94,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     actions = parser.add_subparsers(dest="action", required=True)
     run = actions.add_parser("run", help="run the cells that are not there yet")
     run.add_argument("names", nargs="+", choices=[*EXPERIMENTS, "all"], metavar="NAME")
-    run.add_argument("--repeats", type=_positive, help="instead of each one's own")
+    run.add_argument("--repeats", type=_positive, help="instead of 5, then 10 and 20")
     run.add_argument(
         "--only",
         action="append",
@@ -90,7 +107,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     run.add_argument("--data", type=Path, metavar="DIR", help="folder of NAME.npz")
     report = actions.add_parser("report", help="write figures and RESULTS.md")
     for action in (run, report):
-        action.add_argument("--smoke", action="store_true", help="a few small cells")
+        grid = action.add_mutually_exclusive_group()
+        for name, words in (("quick", "in minutes"), ("smoke", "in seconds")):
+            grid.add_argument(
+                f"--{name}", dest="grid", action="store_const", const=name, help=words
+            )
+        action.set_defaults(grid="full")
         action.add_argument("--out", type=Path, metavar="DIR")
     return parser.parse_args(arguments)
 

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.data import Array
 from experiments import datasets
 from experiments.store import Row
 from sketchmeans import Nystrom, select_landmarks
+from sketchmeans.kernels import paper_gamma, percentile_gammas
 from sketchmeans.landmarks import LandmarkSelector
 
 #: Rows of the kernel matrix on which the Frobenius norm of an error is measured.
 STRIP_ROWS = 1_024
 #: ... and the rows that are measured besides, as they are approximated worst.
 HEAVY_ROWS = 128
-#: Rows whose distances give the bandwidths, and how many bandwidths there are.
-_PAIR_ROWS, N_BANDWIDTHS = 5_000, 10
+#: Bandwidths of the grid.
+N_BANDWIDTHS = 10
 
 
 @dataclass(frozen=True)
@@ -86,30 +86,17 @@ def table_of(name: str, data: Path | None) -> Array:
     return datasets.load(name, data).X.astype(np.float64)
 
 
-@lru_cache(maxsize=1)
-def _distances(name: str, data: Path | None) -> Array:
-    X = table_of(name, data)
-    rng = np.random.default_rng(0)
-    chosen = rng.choice(len(X), min(_PAIR_ROWS, len(X)), replace=False)
-    return pdist(X[chosen], "sqeuclidean")
-
-
 @lru_cache(maxsize=64)
 def bandwidths(name: str, data: Path | None) -> tuple[float, ...]:
-    """Return OG17's bandwidths as scikit-learn's gamma, ascending.
-
-    Between the inverse 99th and first percentiles of squared distances, the right end
-    at least 1.  OG17's kernel is exp(−γ‖·‖²/2): gamma is half of it.
-    """
-    low, high = np.percentile(_distances(name, data), [1.0, 99.0])
-    right = max(1.0, 1.0 / low) if low > 0.0 else 1.0
-    return tuple(0.5 * np.geomspace(1.0 / high, right, N_BANDWIDTHS))
+    """Return OG17's bandwidths as scikit-learn's gamma, ascending."""
+    grid = percentile_gammas(table_of(name, data), N_BANDWIDTHS, random_state=0)
+    return tuple(float(gamma) for gamma in grid)
 
 
 @lru_cache(maxsize=64)
 def median_bandwidth(name: str, data: Path | None) -> float:
     """Return one over twice the median squared distance."""
-    return 0.5 / float(np.median(_distances(name, data)))
+    return paper_gamma(table_of(name, data), "og17", random_state=0)
 
 
 # The kernel values serve all strategies and repeats of neighbouring cells.
@@ -139,11 +126,11 @@ def approximations(
         with warnings.catch_warnings():
             # Rows that repeat leave fewer landmarks than asked for: counted below.
             warnings.filterwarnings("ignore", "Only .* landmarks were chosen")
-            start = time.perf_counter()
+            start = time.process_time()
             chosen = select_landmarks(
                 X, n_landmarks, selector, gamma=gamma, random_state=seed
             )
-            seconds = time.perf_counter() - start
+            seconds = time.process_time() - start
         features = Nystrom(
             gamma=gamma,
             landmarks=chosen.points if chosen.indices is None else chosen.indices,
@@ -190,3 +177,40 @@ def dataset_lifts(table: pd.DataFrame, by: str) -> pd.DataFrame:
     return found.pivot_table(
         index="dataset", columns="method", values="lift", aggfunc=geometric_mean
     )
+
+
+def log_lifts(table: pd.DataFrame, within: Iterable[str]) -> pd.DataFrame:
+    """Return the mean log lift of each draw, dataset and method.
+
+    Within a draw the error of uniform landmarks in the same setting is divided by that
+    of the method.
+    """
+    keys = ["dataset", "repeat", *within]
+    base = table[table.method == "uniform"].set_index(keys)["error"]
+    found = table.assign(log_uniform=np.log(base.reindex(table[keys]).to_numpy()))
+    found["log_lift"] = found.log_uniform - np.log(found.error)
+    found["log_seconds"] = np.log2(found.seconds.clip(lower=1e-4))
+    groups = ["repeat", "dataset", "method"]
+    return found.groupby(groups)[["log_lift", "log_seconds"]].mean().reset_index()
+
+
+def share_of_wins(
+    names: list[tuple[str, str]], method: str, rivals: Iterable[str]
+) -> Callable[[Array], float]:
+    """Return a statistic of draws: the share of datasets on which a method is ahead.
+
+    `names` are the pairs of dataset and method of the columns.
+    """
+    tables = list(dict.fromkeys(name for name, _ in names))
+    place = {pair: i for i, pair in enumerate(names)}
+    others = tuple(rivals)
+
+    def share(rows: Array) -> float:
+        means = rows.mean(axis=0)
+        wins = [
+            means[place[name, method]] > max(means[place[name, r]] for r in others)
+            for name in tables
+        ]
+        return float(np.mean(wins))
+
+    return share

@@ -23,6 +23,8 @@ LEVEL, LOOKS = 0.05, 3
 #: Repeats after which claims are looked at: the rest is run only for undecided ones.
 STAGES = (5, 10, 20)
 _RESAMPLES = 2_000
+#: Standard errors this small, against the estimate, are rounding.
+_NO_SPREAD = 1e-12
 
 Region = tuple[float, float]
 
@@ -99,7 +101,9 @@ def over_draws(
     Whole draws are resampled, so what belongs to one draw stays together.  The interval
     is the percentile interval of the bootstrap about the estimate, widened by
     ``√(n/(n−1)) t/z`` for few draws; p-values are Student's, with the standard error of
-    the bootstrap and n − 1 degrees of freedom.
+    the bootstrap and n − 1 degrees of freedom.  A statistic that no resample moves,
+    such as a count on which all draws agree, has the p-value ``2^(1−n)`` of n equal
+    signs.
     """
     values = np.asarray(draws, dtype=np.float64)
     n = len(values)
@@ -111,9 +115,11 @@ def over_draws(
     found = np.array([statistic(values[rows]) for rows in chosen])
     few = np.sqrt(n / (n - 1.0))
     error = few * float(np.nanstd(found))
+    if error <= _NO_SPREAD * max(abs(estimate), 1.0):
+        error = 0.0
     wide = few * stats.t.isf(0.025, n - 1) / stats.norm.isf(0.025)
     low, high = estimate + wide * (np.nanpercentile(found, [2.5, 97.5]) - estimate)
-    inside, outside = _p_values(estimate, error, region, n - 1)
+    inside, outside = _p_values(estimate, error, region, n)
     gap = min(estimate - region[0], region[1] - estimate)
     spread = error * np.sqrt(n)
     effect = float(gap / spread) if spread > 0.0 else float(np.copysign(inf, gap))
@@ -123,15 +129,15 @@ def over_draws(
 
 
 def _p_values(
-    estimate: float, error: float, region: Region, freedom: int
+    estimate: float, error: float, region: Region, n: int
 ) -> tuple[float, float]:
     """Return p-values for being inside and outside of a region, two-sided."""
-    low, high = region
-    if error == 0.0 or not np.isfinite(error):
-        if error != 0.0 or not np.isfinite(estimate):
-            return 1.0, 1.0
-        inside = low <= estimate <= high
-        return (0.0, 1.0) if inside else (1.0, 0.0)
+    (low, high), freedom = region, n - 1
+    if not np.isfinite(estimate) or not np.isfinite(error):
+        return 1.0, 1.0
+    if error == 0.0:
+        agreed = 2.0 ** (1 - n)
+        return (agreed, 1.0) if low <= estimate <= high else (1.0, agreed)
     above, below = (estimate - low) / error, (high - estimate) / error
     p_inside = 2.0 * max(stats.t.sf(above, freedom), stats.t.sf(below, freedom))
     p_outside = 2.0 * min(stats.t.cdf(above, freedom), stats.t.cdf(below, freedom))

@@ -18,10 +18,18 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
-from experiments.claims import Finding
 from experiments.datasets import MissingDataError
-from experiments.store import Cell, Row, Store, load_average
+from experiments.evidence import Evidence
+from experiments.store import (
+    Cell,
+    Row,
+    Store,
+    check_one_commit,
+    count_cores,
+    current_commit,
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +48,12 @@ class Experiment(Protocol):
     #: What is smaller or other than in the paper.
     REDUCED: str
 
-    def cells(self, smoke: bool, repeats: int | None) -> list[Cell]:
-        """Return the settings to run, all with the same keys; smoke takes seconds."""
+    def cells(self, grid: str, repeats: int) -> list[Cell]:
+        """Return the settings of a grid, all with the same keys.
+
+        "full", "quick" (minutes) or "smoke" (seconds).  Fewer repeats give a part of
+        the cells of more.
+        """
 
     def run(self, cell: Cell, context: Context) -> list[Row]:
         """Return the measurements of one cell."""
@@ -52,8 +64,8 @@ class Experiment(Protocol):
     def summary(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the numbers to print: a small table with names for its rows."""
 
-    def claims(self, table: pd.DataFrame) -> list[Finding]:
-        """Return a verdict on each claim that the table can speak to."""
+    def claims(self, table: pd.DataFrame) -> list[Evidence]:
+        """Return the numbers on each claim that the table can speak to."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,8 @@ def run_cells(
     """
     store = Store(path, list(cells[0]))
     finished = store.finished()
+    if finished:
+        check_one_commit(store.table(), path, current_commit())
     wanted = [cell for cell in cells if store.key(cell) not in finished]
     deadline = time.monotonic() + 60.0 * max_minutes
     skipped: dict[str, int] = {}
@@ -137,15 +151,23 @@ def measured(
     experiment: Experiment, cell: Cell, data: Path | None
 ) -> list[Row] | MissingDataError:
     """Return the rows of a cell with its settings, or why there are none."""
-    load, seed = load_average(), seed_of(cell)
+    seed = seed_of(cell)
+    cpu, wall = time.process_time(), time.perf_counter()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), threadpool_limits(1):
             # A fit that stops at its limit of passes is measured all the same.
             warnings.simplefilter("ignore", ConvergenceWarning)
             rows = experiment.run(cell, Context(seed, data))
     except MissingDataError as reason:
         return reason
-    return [{**cell, **row, "seed": seed, "load": round(load, 2)} for row in rows]
+    provenance = {
+        "seed": seed,
+        "commit": current_commit(),
+        "cores": count_cores(),
+        "cpu_seconds": round(time.process_time() - cpu, 3),
+        "wall_seconds": round(time.perf_counter() - wall, 3),
+    }
+    return [{**cell, **row, **provenance} for row in rows]
 
 
 def _progress() -> Progress:

@@ -48,6 +48,11 @@ MORE_STRATEGIES: dict[str, LandmarkSelector] = {
     "rpcholesky": RandomCholesky(),
 }
 
+#: Sketches of other sizes than K ln K, tried on cal_housing.
+SKETCH_SIZES: dict[str, LandmarkSelector] = {
+    f"leverage, sketch {size}": Leverage(sketch_size=size) for size in (100, 400, 1_000)
+}
+
 #: Slow, and so not everywhere.
 GREEDY = {"greedy": Greedy()}
 
@@ -62,11 +67,13 @@ CHAIN_FROM_SEEDS = "k-dpp, 1,000 steps from k-means++"
 #: B14's methods for r features and k clusters (§7.1).
 SKETCHES: dict[str, Callable[[int, int, int], Reducer]] = {
     "sampling, exact SVD": lambda r, k, seed: FeatureSampling(
-        r, k, svd="exact", random_state=seed
+        r, k, svd="truncated", random_state=seed
     ),
     "sampling, fast SVD": lambda r, k, seed: FeatureSampling(r, k, random_state=seed),
     "sign projection": lambda r, k, seed: SignProjection(r, random_state=seed),
-    "exact SVD": lambda r, k, seed: ApproximateSVD(r, svd="exact", random_state=seed),
+    "exact SVD": lambda r, k, seed: ApproximateSVD(
+        r, svd="truncated", random_state=seed
+    ),
     "fast SVD": lambda r, k, seed: ApproximateSVD(r, random_state=seed),
     "Laplacian scores": lambda r, k, seed: LaplacianScore(r),
 }

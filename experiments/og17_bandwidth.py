@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from benchmarks.data import Array
 from experiments.approximation import (
     N_BANDWIDTHS,
     approximations,
@@ -13,9 +16,12 @@ from experiments.approximation import (
     dataset_lifts,
     geometric_mean,
     lifts,
+    log_lifts,
+    share_of_wins,
 )
-from experiments.claims import Finding, judged, untested
 from experiments.datasets import OG17
+from experiments.draws import by_draw
+from experiments.evidence import Evidence, over_draws
 from experiments.figures import legend, panels, style
 from experiments.grid import Context
 from experiments.methods import (
@@ -25,6 +31,7 @@ from experiments.methods import (
     LEVERAGE,
     MORE_STRATEGIES,
     PAPER_STRATEGIES,
+    SKETCH_SIZES,
 )
 from experiments.store import Cell, Row
 
@@ -39,30 +46,35 @@ REDUCED = (
 )
 _STRATEGIES = {**PAPER_STRATEGIES, **MORE_STRATEGIES}
 _RANK = 100
-#: Share of the lost lift that counts as much of it.
-_MUCH = 0.5
-#: How many times the seconds count as far more.
-_FAR_MORE = 3.0
+#: Rivals of kernel k-means++ in the paper's figures.
+_DRAWN = ("uniform", *LEVERAGE, *CHAINS)
+_RIVALS = (*_DRAWN, "k-means")
+_PLAIN = FAMILY[0]
+QUICK = ("parkinsons", "cpu_act", "ailerons", "elevators", "cal_housing")
+_GRIDS = {
+    "full": (OG17, tuple(range(N_BANDWIDTHS))),
+    "quick": (QUICK, (3, 6)),
+    "smoke": (("small_groups",), (2, 7)),
+}
 
 
-def cells(smoke: bool, repeats: int | None) -> list[Cell]:
-    if smoke:
-        names, chosen, n = ("small_groups",), (2, 7), repeats or 1
-    else:
-        names, chosen, n = OG17, tuple(range(N_BANDWIDTHS)), repeats or 5
+def cells(grid: str, repeats: int) -> list[Cell]:
+    names, chosen = _GRIDS[grid]
     return [
         {"dataset": name, "bandwidth": bandwidth, "repeat": repeat}
         for name in names
         for bandwidth in chosen
-        for repeat in range(n)
+        for repeat in range(repeats)
     ]
 
 
 def run(cell: Cell, context: Context) -> list[Row]:
     name = cell["dataset"]
     gamma = bandwidths(name, context.data)[cell["bandwidth"]]
+    more = SKETCH_SIZES if name == "cal_housing" else {}
+    strategies = {**_STRATEGIES, **more}
     return approximations(
-        name, context.data, gamma, _STRATEGIES, _RANK, _RANK, context.seed
+        name, context.data, gamma, strategies, _RANK, _RANK, context.seed
     )
 
 
@@ -96,140 +108,113 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     return lift.loc[[method for method in _STRATEGIES if method in lift.index]]
 
 
-def claims(table: pd.DataFrame) -> list[Finding]:
-    by_dataset = dataset_lifts(table, "bandwidth")
+def claims(table: pd.DataFrame) -> list[Evidence]:
+    found = log_lifts(table[~table.method.isin(SKETCH_SIZES)], ["bandwidth"])
+    lift = by_draw(found, ["dataset", "method"], "log_lift")
+    seconds = by_draw(found, ["dataset", "method"], "log_seconds")
     return [
-        _best_lift(by_dataset),
-        _special(table, by_dataset),
-        _chains(table, by_dataset),
+        *(
+            _wins(lift, *pair)
+            for pair in zip(("O1", "O1r", "O1l"), FAMILY, strict=True)
+        ),
+        _special(table, lift),
+        _chains(lift, seconds),
+        _same_time(seconds),
+        _over_chains(lift),
     ]
 
 
-def _best_lift(lift: pd.DataFrame) -> Finding:
-    ours = lift[list(FAMILY)].max(axis=1)
-    plain = lift["kernel k-means++"]
-    drawn = lift[["uniform", *LEVERAGE, *CHAINS]].max(axis=1)
-    moved = drawn.clip(lower=lift["k-means"])
-    n = len(lift)
-    # Rows against rows, then whatever the paper compares with.
-    counts = [int((plain > drawn).sum()), int((ours > drawn).sum())]
-    overall = int((ours > moved).sum())
-    evidence = (
-        f"mean lift over the bandwidths: plain kernel k-means++ is ahead of uniform, "
-        f"leverage and K-DPP landmarks on {counts[0]} of {n} datasets, the best of its "
-        f"three forms on {counts[1]}; with k-means centroids among the rivals on "
-        f"{overall}. Geometric means over the datasets: "
-        + ", ".join(
-            f"{name} {geometric_mean(lift[name]):.2f}"
-            for name in lift.columns
-            if name in PAPER_STRATEGIES
-        )
+def _mean_over_tables(wide: pd.DataFrame, method: str) -> pd.Series:
+    """Return the mean over the datasets, one number per draw."""
+    return wide.xs(method, axis=1, level="method").mean(axis=1)
+
+
+def _wins(lift: pd.DataFrame, claim: str, method: str) -> Evidence:
+    names = list(lift.columns)
+    rows = lift.to_numpy()
+    part = over_draws(
+        "share of datasets with the best lift",
+        rows,
+        (0.5 + 1e-9, inf),
+        share_of_wins(names, method, _RIVALS),
+        paper=10 / 13 if claim == "O1" else None,
     )
-    parts = [count > n / 2 for count in (*counts, overall)]
-    return Finding("O1", judged(parts), evidence, "" if all(parts) else _lost(lift))
-
-
-def _lost(lift: pd.DataFrame) -> str:
-    """Return where a rival is ahead of all forms of kernel k-means++, and by what."""
-    paper = lift[[name for name in lift.columns if name in PAPER_STRATEGIES]]
-    winner, ours = paper.idxmax(axis=1), paper[list(FAMILY)].max(axis=1)
-    words = [
-        f"{name} to {winner[name]} ({paper.loc[name].max() / ours[name]:.2f} times the "
-        "lift)"
-        for name in lift.index
-        if winner[name] not in FAMILY
-    ]
-    plain = paper["kernel k-means++"]
-    rivals = paper[["uniform", *LEVERAGE, *CHAINS]]
-    behind = [
-        f"{name} ({plain[name] / rivals.loc[name].max():.2f})"
-        for name in lift.index
-        if plain[name] <= rivals.loc[name].max()
-    ]
-    return (
-        "looked at each dataset alone. Its best form loses "
-        f"{', '.join(words) or 'nowhere'}; one plain sample, without restarts and "
-        f"Lloyd steps, has a share of the best rival's lift of {', '.join(behind)}"
+    drawn = share_of_wins(names, method, _DRAWN)(rows)
+    mean = np.exp(_mean_over_tables(lift, method).mean())
+    return Evidence(
+        claim,
+        [part],
+        f"mean lift {mean:.2f}; {drawn:.0%} of datasets without k-means among the "
+        "rivals",
     )
 
 
-def _special(table: pd.DataFrame, lift: pd.DataFrame) -> Finding:
-    wanted = {"cal_housing", "ailerons", "elevators"}
-    if not wanted <= set(lift.index):
-        return untested("O2", f"needs {', '.join(sorted(wanted))}")
-    plain = lift["kernel k-means++"]
-    rivals = lift[["uniform", *LEVERAGE, *CHAINS]].max(axis=1)
-    by_leverage = lift[list(LEVERAGE)].max(axis=1)
-    rows_only = lift[["uniform", *CHAINS, "kernel k-means++"]].max(axis=1)
-    housing = by_leverage["cal_housing"] > rows_only["cal_housing"]
-    gain = (lift[list(FAMILY)].max(axis=1) / rivals).sort_values(ascending=False)
-    places = {name: list(gain.index).index(name) + 1 for name in sorted(wanted)}
-    largest = max(places["ailerons"], places["elevators"]) <= 2
-    ranking = ", ".join(f"{name} {value:.2f}" for name, value in gain.items())
-    return Finding(
-        "O2",
-        judged([housing, largest]),
-        f"cal_housing: lift {by_leverage['cal_housing']:.2f} by leverage scores, "
-        f"{plain['cal_housing']:.2f} by kernel k-means++, "
-        f"{lift.loc['cal_housing', list(CHAINS)].max():.2f} by the best K-DPP chain "
-        f"from a uniform start. Gain of "
-        f"the best form of k-means++ over uniform, leverage and K-DPP: {ranking} "
-        f"(ailerons is number {places['ailerons']}, elevators {places['elevators']})",
-        "" if housing and largest else _housing(table),
-    )
+def _special(table: pd.DataFrame, lift: pd.DataFrame) -> Evidence:
+    names = list(dict.fromkeys(name for name, _ in lift.columns))
+    if not {"cal_housing", "ailerons", "elevators"} <= set(names):
+        return Evidence("O2", (), "needs ailerons, elevators and cal_housing")
+    housing = lift["cal_housing"]
+    gap = housing[LEVERAGE[0]] - housing[_PLAIN]
+    # Draws × datasets × (k-means++, rivals ...)
+    values = np.stack([lift[name][[_PLAIN, *_DRAWN]].to_numpy() for name in names], 1)
+    wanted = [names.index("ailerons"), names.index("elevators")]
 
+    def lower_rank(rows: Array) -> float:
+        means = rows.mean(axis=0)
+        gains = means[:, 0] - means[:, 1:].max(axis=1)
+        ranks = (-gains).argsort().argsort() + 1
+        return float(ranks[wanted].max())
 
-def _housing(table: pd.DataFrame) -> str:
-    """Return who is ahead on cal_housing, bandwidth by bandwidth."""
-    mine = lifts(table[table.dataset == "cal_housing"], ["dataset", "bandwidth"])
-    wide = mine.pivot(index="bandwidth", columns="method", values="lift")
-    scores = wide[list(LEVERAGE)].max(axis=1)
-    plain = int((scores > wide["kernel k-means++"]).sum())
-    other = int((scores > wide[list(FAMILY)].max(axis=1)).sum())
-    chains = int((scores > wide[list(CHAINS)].max(axis=1)).sum())
-    return (
-        f"looked at each bandwidth alone; on cal_housing leverage scores are ahead of "
-        f"plain kernel k-means++ at {plain} of {len(wide)}, of its best form at "
-        f"{other}, of K-DPP chains at {chains}"
-    )
-
-
-def _chains(table: pd.DataFrame, lift: pd.DataFrame) -> Finding:
-    seconds = table.groupby(["dataset", "method"])["seconds"].median().unstack()
-    slower = {
-        name: geometric_mean(seconds[name] / seconds["kernel k-means++"])
-        for name in CHAINS
-    }
-    means = {name: geometric_mean(lift[name]) for name in lift.columns}
-    short, seeds = means[CHAINS[0]], means["kernel k-means++"]
-    repaired = means[CHAIN_FROM_SEEDS] - short
-    lost = seeds - short
-    share = repaired / lost if lost > 0.0 else np.nan
     parts = [
-        all(times > _FAR_MORE for times in slower.values()),
-        all(means[name] < seeds for name in CHAINS),
-        lost > 0.0 and share >= _MUCH,
+        over_draws("cal_housing: log lift, leverage − k-means++", gap, (0.0, inf)),
+        over_draws("lower rank of ailerons, elevators", values, (1.0, 2.0), lower_rank),
     ]
-    return Finding(
+    sizes = lifts(table[table.dataset == "cal_housing"], ["dataset", "bandwidth"])
+    found = sizes.groupby("method").lift.apply(geometric_mean)
+    words = ", ".join(f"{name} {found[name]:.2f}" for name in SKETCH_SIZES)
+    return Evidence("O2", parts, f"lift on cal_housing: {words}")
+
+
+def _chains(lift: pd.DataFrame, seconds: pd.DataFrame) -> Evidence:
+    base, time = (_mean_over_tables(wide, _PLAIN) for wide in (lift, seconds))
+    parts = []
+    for name in CHAINS:
+        slower = _mean_over_tables(seconds, name) - time
+        lower = _mean_over_tables(lift, name) - base
+        parts.append(over_draws(f"log₂ CPU ratio, {name}", slower, (np.log2(3), inf)))
+        parts.append(over_draws(f"log lift, {name}", lower, (-inf, 0.0)))
+    short = _mean_over_tables(lift, CHAINS[0])
+    repaired = _mean_over_tables(lift, CHAIN_FROM_SEEDS)
+    values = np.column_stack([base, short, repaired])
+
+    def share(rows: Array) -> float:
+        seeds, chain, better = rows.mean(axis=0)
+        return float((better - chain) / (seeds - chain))
+
+    parts.append(over_draws("share of the loss repaired", values, (0.5, inf), share))
+    return Evidence(
         "O3",
-        judged(parts),
-        f"seconds as multiples of those of kernel k-means++: "
-        f"{slower[CHAINS[0]]:.1f} (1,000 steps), {slower[CHAINS[1]]:.1f} (10,000 "
-        f"steps); lift {short:.2f}, {means[CHAINS[1]]:.2f} from a uniform start, "
-        f"{means[CHAIN_FROM_SEEDS]:.2f} from k-means++, which itself has {seeds:.2f}"
-        + (f": the start repairs {share:.0%} of the loss" if lost > 0.0 else ""),
-        "" if all(parts) else _steps(table),
+        parts,
+        "k-means++ takes n·K kernel values, a step of a chain K, so 1,000 and 10,000 "
+        "steps take as many as n = 1,000 and 10,000 rows",
     )
 
 
-def _steps(table: pd.DataFrame) -> str:
-    """Return what a step of a chain costs here, and what more steps gain."""
-    means = table.groupby("method").seconds.apply(geometric_mean)
-    step = (means[CHAINS[1]] - means[CHAINS[0]]) / 9_000
-    lift = dataset_lifts(table, "bandwidth")
-    longer = int((lift[CHAINS[1]] > lift[CHAINS[0]]).sum())
-    return (
-        f"timed a step: {1e6 * step:.0f} µs, whatever n is, as the inverse is updated "
-        f"by rank-one steps; ten times as many steps raise the lift on {longer} of "
-        f"{len(lift)} datasets"
-    )
+def _same_time(seconds: pd.DataFrame) -> Evidence:
+    plain = seconds[[pair for pair in seconds.columns if pair[0] != "ujiindoorloc"]]
+    ratio = _mean_over_tables(plain, LEVERAGE[0]) - _mean_over_tables(plain, _PLAIN)
+    part = over_draws("log₂ CPU, leverage / k-means++", ratio, (-1.0, 1.0))
+    return Evidence("O6", [part], "with our sketch of K ln K rows")
+
+
+def _over_chains(lift: pd.DataFrame) -> Evidence:
+    ours = _mean_over_tables(lift, LEVERAGE[0])
+    parts = [
+        over_draws(
+            f"log lift, leverage − {name}",
+            ours - _mean_over_tables(lift, name),
+            (0.0, inf),
+        )
+        for name in CHAINS
+    ]
+    return Evidence("O7", parts)

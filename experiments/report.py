@@ -1,28 +1,32 @@
-"""RESULTS.md: verdicts, figures, tables and settings, from the files of the runs."""
+"""RESULTS.md: verdicts with their numbers, figures and tables from one commit."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from experiments import datasets
 from experiments.catalog import EXPERIMENTS
-from experiments.claims import CLAIMS, Finding, Verdict, untested
+from experiments.claims import CLAIMS
+from experiments.evidence import Evidence, Finding, Part, Verdict, judge
 from experiments.figures import save
 from experiments.guides import feature_guide, landmark_guide
-from experiments.store import Store
+from experiments.store import Store, check_one_commit, protocol_commit
 from experiments.tables import markdown
+
+Tables = dict[str, pd.DataFrame]
 
 _INTRODUCTION = """# The papers, re-run
 
-Every claim of four papers that can be checked with a computer, and what came out. This
-page is written by `python -m experiments report` from the CSV files in `results/`, and
-so are the numbers behind the verdicts. To run it yourself:
+Written by `python -m experiments report`; every number below is computed from
+[results](results), by the rules of [PROTOCOL.md](PROTOCOL.md), which were fixed before
+the runs. Errors in the papers themselves are in [docs/errata.md](../docs/errata.md).
 
 ```console
-$ export SKETCHMEANS_DATA=folder-of-npz-files   # else scikit-learn's loaders are asked
+$ export SKETCHMEANS_DATA=...                   # folder of .npz files
 $ python -m experiments run all --jobs 2        # resumes where it was stopped
 $ python -m experiments report
 ```
@@ -33,128 +37,141 @@ Oglic & Gärtner, Nyström method with kernel k-means++ samples as landmarks. B1
 Boutsidis, Zouzias, Mahoney & Drineas, Randomized dimensionality reduction for k-means
 clustering.
 """
-
-_CRITERIA = """## How the verdicts are reached
-
-A claim is cut into parts that are true or not; all, some or none make "holds", "holds
-in part" and "does not hold". What counts as near, flat or far more is a constant at the
-top of each module of `experiments/`, chosen by us: the papers say "about" and "most".
-Most were set before the numbers were seen. These were changed afterwards, and a reader
-may want to weigh that:
-
-- O1: that one plain sample of kernel k-means++ wins on most datasets is now a part of
-  its own. Without it, the verdict was "holds".
-- O5: errors count as well as lifts. By lifts alone the verdict was "does not hold".
-- CR3: another NMI on the stand-in, whose deformations are ours, no longer counts as a
-  refutation. Before, the verdict was "does not hold".
-- B3: where all methods find the same partition (Synth), nobody is beaten. The verdict
-  is the same either way.
-- CR5: the data and γ on which leverage scores and uniform draws are compared were made
-  to have small groups that matter; on a first, milder version of them both needed the
-  same number of draws, as they do on the digits.
-- OG17: the Frobenius error was first estimated from random rows alone, which left up to
-  44% open where a few outliers carry it. The rows that are approximated worst were
-  added, and everything was run again.
+_QUICK = """
+**This is the {grid} grid** (`--{grid}`): fewer and smaller tables, {repeats} repeats.
+Its verdicts are a preview; those of the full grid take hours.
 """
 
 
-def write_report(out: Path) -> Path:
+def write_report(out: Path, grid: str = "full") -> Path:
     """Draw the figures and write RESULTS.md; return its path."""
     for name, table in results(out).items():
         save(EXPERIMENTS[name].figure(table), out / "figures" / f"{name}.png")
     path = out / "RESULTS.md"
-    path.write_text(report_text(out), encoding="utf-8")
+    path.write_text(report_text(out, grid), encoding="utf-8")
     return path
 
 
-def results(out: Path) -> dict[str, pd.DataFrame]:
-    """Return the tables of the experiments that were run."""
-    tables = {name: Store(_csv(out, name), []).table() for name in EXPERIMENTS}
-    return {name: table for name, table in tables.items() if not table.empty}
+def results(out: Path) -> Tables:
+    """Return the tables of the experiments that were run; all are of one commit."""
+    tables, commits = {}, set()
+    for name in EXPERIMENTS:
+        table = Store(_csv(out, name), []).table()
+        if not table.empty:
+            tables[name] = table
+            commits.add(check_one_commit(table, _csv(out, name)))
+    if len(commits) > 1:
+        raise ValueError(
+            f"{out / 'results'} has rows of {', '.join(sorted(commits))}: results of "
+            "different commits do not mix. Run what is older again."
+        )
+    return tables
 
 
-def report_text(out: Path) -> str:
+def report_text(out: Path, grid: str = "full") -> str:
     """Return what RESULTS.md says."""
     tables = results(out)
-    findings = collected(tables)
-    parts = [_INTRODUCTION, tally(findings), _verdicts(findings), _CRITERIA]
+    findings = collect(tables)
+    parts = [_INTRODUCTION, _provenance(tables)]
+    if grid != "full":
+        repeats = max((table.repeat.max() + 1 for table in tables.values()), default=0)
+        parts.append(_QUICK.format(grid=grid, repeats=f"up to {repeats}"))
+    parts += [f"**{tally(findings)}**\n", _verdicts(findings)]
     parts += [landmark_guide(tables), feature_guide(tables)]
     parts += [_section(name, table) for name, table in tables.items()]
     parts += [_data_section(), _machine(out)]
     return "\n".join(part for part in parts if part)
 
 
-def collected(tables: dict[str, pd.DataFrame]) -> dict[str, Finding]:
-    """Return the finding on every claim; those without a table are not testable."""
-    found = {
-        finding.claim: finding
+def collect(tables: Tables) -> dict[str, Finding]:
+    """Return the finding on every claim, judged paper by paper."""
+    evidence = {
+        item.claim: item
         for name, table in tables.items()
-        for finding in EXPERIMENTS[name].claims(table)
+        for item in EXPERIMENTS[name].claims(table)
     }
-    return {
-        claim: found.get(claim) or untested(claim, "its experiment was not run")
-        for claim in CLAIMS
-    }
+    papers: dict[str, list[Evidence]] = {}
+    for claim in CLAIMS.values():
+        found = evidence.get(claim.id, Evidence(claim.id, (), "its cells were not run"))
+        papers.setdefault(claim.paper, []).append(found)
+    findings = [finding for items in papers.values() for finding in judge(items)]
+    found = {finding.claim: finding for finding in findings}
+    return {claim: found[claim] for claim in CLAIMS}
+
+
+def undecided_experiments(out: Path, names: list[str]) -> list[str]:
+    """Return the experiments that leave one of their claims undecided."""
+    tables = results(out)
+    findings = collect(tables)
+    return [
+        name
+        for name in names
+        if name in tables
+        and any(
+            findings[item.claim].verdict is Verdict.UNDECIDED
+            for item in EXPERIMENTS[name].claims(tables[name])
+        )
+    ]
 
 
 def tally(findings: dict[str, Finding]) -> str:
     """Return how many claims have which verdict, in a line."""
     counts = Counter(finding.verdict for finding in findings.values())
-    words = [
-        f"{counts[verdict]} {_plural(verdict, counts[verdict])}" for verdict in Verdict
-    ]
-    return f"**Of {len(findings)} claims, {', '.join(words)}.**\n"
+    words = [f"{counts[verdict]} {verdict}" for verdict in Verdict]
+    return f"Of {len(findings)} claims: {', '.join(words)}."
 
 
-def _plural(verdict: Verdict, count: int) -> str:
-    if count == 1:
-        return {Verdict.UNTESTED: "is not testable here"}.get(verdict, str(verdict))
-    return {
-        Verdict.HOLDS: "hold",
-        Verdict.PART: "hold in part",
-        Verdict.FAILS: "do not hold",
-        Verdict.UNTESTED: "are not testable here",
-    }[verdict]
+def _provenance(tables: Tables) -> str:
+    commits = {str(table["commit"].iloc[0]) for table in tables.values()}
+    cpu = sum(
+        table.drop_duplicates(["seed"]).cpu_seconds.sum() for table in tables.values()
+    )
+    return (
+        f"Code: commit {', '.join(sorted(commits)) or 'none'}. Protocol: commit "
+        f"{protocol_commit()}. {cpu / 3600:.2f} CPU hours.\n"
+    )
 
 
 def _verdicts(findings: dict[str, Finding]) -> str:
-    lines = ["## Verdicts\n", "| | claim | verdict | numbers |", "|---|---|---|---|"]
+    lines = [
+        "## Verdicts\n",
+        "A part has its estimate, its 95% interval, what is claimed, and the distance "
+        "to the nearest end of the region in standard deviations of a draw (d, "
+        "positive inside); ✓ is supported, ✗ contradicted, ? undecided.\n",
+        "| | claim | verdict | parts |",
+        "|---|---|---|---|",
+    ]
     for name, finding in findings.items():
         claim = CLAIMS[name]
-        evidence = _cell(finding.evidence)
-        if finding.tried:
-            evidence += f" *Tried:* {_cell(finding.tried)}"
+        cells = [
+            _part_text(part, verdict)
+            for part, verdict in zip(finding.parts, finding.verdicts, strict=True)
+        ]
+        if finding.note:
+            cells.append(f"*{finding.note}*")
+        text = "<br>".join(cells).replace("|", "\\|")
         lines.append(
-            f"| {name} | {_cell(claim.statement)} ({claim.source}) | "
-            f"**{finding.verdict}** | {evidence} |"
+            f"| {name} | {claim.statement} ({claim.source}) | **{finding.verdict}** | "
+            f"{text} |"
         )
     return "\n".join([*lines, ""])
 
 
-def _cell(text: str) -> str:
-    text = text.replace("|", "\\|")
-    # Letters that stand alone are names of numbers.
-    if text[1:2].isalpha():
-        text = text[:1].upper() + text[1:]
-    return text if text.endswith(".") else text + "."
+def _part_text(part: Part, verdict: Verdict) -> str:
+    marks = {Verdict.SUPPORTED: "✓", Verdict.CONTRADICTED: "✗"}
+    effect = f", d = {part.effect:.1f}" if np.isfinite(part.effect) else ""
+    return f"{marks.get(verdict, '?')} {part}{effect}"
 
 
 def _section(name: str, table: pd.DataFrame) -> str:
     experiment = EXPERIMENTS[name]
-    planned = experiment.cells(False, None)
-    keys = list(planned[0])
-    cells = len(table[keys].drop_duplicates())
-    repeats = table.groupby([key for key in keys if key != "repeat"])[
-        "repeat"
-    ].nunique()
+    keys = [key for key in experiment.cells("full", 1)[0] if key != "repeat"]
+    repeats = table.groupby(keys)["repeat"].nunique()
     lines = [
         f"## {name}: {experiment.TITLE}\n",
         f"![{experiment.TITLE}](figures/{name}.png)\n",
-        f"{cells:,} cells (the whole grid has {len(planned):,}), {len(table):,} rows "
-        "in "
-        f"[results/{name}.csv](results/{name}.csv), "
-        f"{_range(repeats)} repeats of a setting; load average while it ran: median "
-        f"{table.load.median():.1f}.\n",
+        f"{len(table):,} rows in [results/{name}.csv](results/{name}.csv), "
+        f"{_range(repeats)} repeats of a setting.\n",
         f"Against the paper: {experiment.REDUCED}\n",
     ]
     return "\n".join([*lines, markdown(experiment.summary(table), 3), ""])
@@ -181,8 +198,8 @@ def _machine(out: Path) -> str:
         lines.append("- " + ", ".join(f"{name} {row[name]}" for name in columns))
     lines.append(
         f"\n{len(runs)} runs, listed with their commands in "
-        "[results/runs.csv](results/runs.csv); each row of the results names its run "
-        "and its seed.\n"
+        "[results/runs.csv](results/runs.csv); each row of the results names its run, "
+        "commit, seed, cores, CPU and wall seconds.\n"
     )
     return "\n".join(lines)
 

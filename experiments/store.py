@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -82,16 +84,66 @@ def describe_run(command: str) -> Row:
     """Return when, where and with which versions a run was made."""
     return {
         "run": datetime.now(UTC).strftime("%Y%m%dT%H%M%S"),
+        "commit": current_commit(),
         "command": command,
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
         "system": platform.system(),
         "machine": platform.machine(),
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": count_cores(),
     }
+
+
+def count_cores() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def current_commit() -> str:
+    """Return the commit of the code, marked where its files differ from it."""
+    commit = _git("rev-parse", "--short=12", "HEAD")
+    changed = _git(
+        "status", "--porcelain", "--", "src", "benchmarks", "experiments/*.py"
+    )
+    return f"{commit}-changed" if changed else commit or "unknown"
+
+
+def protocol_commit() -> str:
+    """Return the commit that the protocol was last changed in."""
+    path = "experiments/PROTOCOL.md"
+    return _git("log", "-1", "--format=%h", "--", path) or "unknown"
+
+
+def _git(*arguments: str) -> str:
+    home = Path(__file__).resolve().parents[1]
+    try:
+        found = subprocess.run(
+            ["git", "-C", str(home), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return found.stdout.strip()
+
+
+def check_one_commit(table: pd.DataFrame, path: Path, commit: str | None = None) -> str:
+    """Return the commit of all rows, or raise where they are of several."""
+    found = set(table["commit"]) if "commit" in table else {"before provenance"}
+    if len(found | ({commit} if commit else set())) > 1:
+        names = sorted(map(str, found))
+        raise ValueError(
+            f"{path} has rows of {', '.join(names)}"
+            + (f", and this is {commit}" if commit else "")
+            + ": results of different commits do not mix. Move the file away, or give "
+            "another folder by --out."
+        )
+    return str(next(iter(found)))
 
 
 def _processor() -> str:
@@ -101,8 +153,3 @@ def _processor() -> str:
         return platform.processor()
     names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
     return names[0] if names else platform.processor()
-
-
-def load_average() -> float:
-    """Return how many processes wanted a processor in the last minute."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")

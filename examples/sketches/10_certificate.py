@@ -14,9 +14,9 @@ from sketchmeans import SketchedKMeans
 from sketchmeans.diagnostics import certificate
 from sketchmeans.report import plot_certificate_path
 
-X, _ = make_blobs(3000, n_features=6, centers=6, cluster_std=2.2, random_state=2)
+X, _ = make_blobs(1500, n_features=6, centers=6, cluster_std=2.2, random_state=2)
 model = SketchedKMeans(6, random_state=0).fit(X)
-found = certificate(model, X, max_seconds=8, random_state=0)
+found = certificate(model, X, max_seconds=20, random_state=0)
 print(found.sentence)
 
 # %%

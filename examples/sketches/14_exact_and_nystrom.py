@@ -3,8 +3,8 @@ Exact and Nyström kernel k-means
 ================================
 
 `KernelKMeans` needs the whole kernel matrix, n × n; `NystromKMeans` needs n × m. The
-cost falls with the number of landmarks m towards that of the exact method, and is
-close to it at about √n already.
+cost falls with the number of landmarks m towards that of the exact method, and is, on
+these digits, about a tenth above it at √n and about 2% at four times √n.
 """
 
 from time import perf_counter

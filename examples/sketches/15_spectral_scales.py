@@ -17,8 +17,8 @@ clear, _ = make_moons(3000, noise=0.05, random_state=0)
 blurred, _ = make_moons(3000, noise=0.22, random_state=0)
 
 # %%
-# Two clear moons have two eigenvalues near zero. With much noise there is no such gap:
-# the labels should be taken with care.
+# Two clear moons have two eigenvalues near zero. With much noise the second is no
+# longer near zero, and the gap is small: the labels should be taken with care.
 figure, axes = plt.subplots(2, 2, figsize=(8.4, 6.4))
 for X, line in zip((clear, blurred), axes, strict=True):
     model = SpectralKMeans(2, random_state=0).fit(X)

@@ -422,6 +422,47 @@ def test_certify(data, run):
     refused(run("certify", model, data / "shop.csv", "--ratio", "0.5"), 1, "ratio")
 
 
+def test_labels_beside_identifiers_and_columns(tmp_path, run):
+    table = pd.DataFrame(
+        {
+            "id": [f"C{i:03}" for i in range(60)],
+            "note": ["=1+1", "plain", None] * 20,
+            "change": ["-5 %", "+3", "4"] * 20,
+            "size": np.repeat([1.0, 5.0], 30) + np.arange(60) / 100,
+        }
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    model, out = tmp_path / "m.skm", tmp_path / "out.csv"
+    arguments = ("fit", tmp_path / "t.csv", "-k", "2", "--model", model)
+    assert run(*arguments, "--labels", out, "--id", "id").code == 0
+    fitted = pd.read_csv(out)
+    assert fitted.columns.tolist() == ["id", "label"]
+    assert fitted["id"].tolist() == table["id"].tolist()
+    for name in ("new.csv", "new.parquet"):
+        new = tmp_path / name
+        said = run("predict", model, tmp_path / "t.csv", "--keep-columns", "-o", new)
+        assert said.code == 0
+        read = pd.read_csv(new) if name.endswith("csv") else pd.read_parquet(new)
+        assert read.columns.tolist() == [*table.columns, "label"]
+        assert read["label"].tolist() == fitted["label"].tolist()
+        first = "'=1+1" if name.endswith("csv") else "=1+1"  # no formula for a sheet
+        assert read["note"].tolist()[:2] == [first, "plain"]
+    for wrong in (("--id", "nobody"), ("--id", "id", "-o", tmp_path / "l.npy")):
+        refused(run("predict", model, tmp_path / "t.csv", *wrong), 2, "--id")
+    np.save(tmp_path / "x.npy", table[["size"]].to_numpy())
+    refused(run("predict", model, tmp_path / "x.npy", "--keep-columns"), 2, "no names")
+
+
+def test_fit_with_a_proof(data, run):
+    arguments = ("fit", data / "shop.csv", "-k", "3", "--certify", "1")
+    said = run(*arguments)
+    assert said.code == 0
+    assert "proved optimum between" in said.out
+    found = run(*arguments, "--json").json
+    assert found["certificate"]["cost"] == pytest.approx(found["cost"], rel=1e-3)
+    refused(run(*arguments, "--method", "spectral"), 2, "no meaning for --estimator")
+
+
 def test_compare(data, run):
     options = ("-k", 3, *TABLE, "--landmarks", "uniform,kmeans++", "--n-landmarks", 30)
     said = run("compare", data / "shop.csv", *options)

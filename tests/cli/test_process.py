@@ -407,7 +407,7 @@ def test_killed_fits_leave_whole_files(folder, tmp_path, monkeypatch):
 
 WRITER = """
 import sys, itertools, numpy as np
-from sketchmeans.cli.files import write_labels
+from sketchmeans.cli.labels import write_labels
 for i in itertools.count():
     for suffix in ("npy", "csv", "parquet"):
         write_labels(np.full(100_000, i), f"labels.{suffix}")

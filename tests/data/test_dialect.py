@@ -256,3 +256,15 @@ def test_a_model_keeps_how_its_file_was_written(tmp_path):
     expected = pd.DataFrame({"a": [1234.0], "b": [900.0]})
     np.testing.assert_array_equal(loaded.transform(june), model.transform(expected))
     assert TableClusterer(NystromKMeans(1)).fit(expected).dialect_ is None
+
+
+def test_words_among_numbers_are_missing_values(tmp_path):
+    numbers = [f"{i},5" if i % 9 else "k.A." for i in range(1, 60)]
+    path = write(
+        tmp_path, "\n".join(["a;b", *(f"{x};{i}" for i, x in enumerate(numbers))])
+    )
+    table = as_table(path)
+    assert table.dialect.na == ("k.A.",)
+    assert np.isnan(table.open(None).read(0, 59)[:, 0]).sum() == 6
+    words = write(tmp_path, "a,b\n" + "1,few\n2,many\n3,few\n" * 20)
+    assert not as_table(words).dialect.na

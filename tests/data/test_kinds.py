@@ -1,6 +1,7 @@
 """The kinds of columns: what is found, why, and what becomes of the values."""
 
 import datetime as dt
+import sys
 
 import numpy as np
 import pandas as pd
@@ -163,6 +164,7 @@ def test_codes_of_missing_values():
     found = plan(ages, "age")
     assert found.reason == "numbers; 999 (7 times) stands for a missing value"
     assert find_number_codes(np.r_[ages, [-1] * 30]) == (-1.0, 999.0)
+    assert find_number_codes(np.r_[ages[7:], [-1.0] * 4]) == (-1.0,)  # far from 18
     assert find_number_codes(np.r_[ages[7:], 999, 999]) == ()  # too few
     assert find_number_codes(np.arange(1000.0).repeat(5)) == ()  # no gap before 999
     assert find_number_codes(np.array([-1.0, 0, 1] * 9)) == ()  # a scale of three
@@ -378,3 +380,40 @@ def test_tables_without_names_are_numbers_as_they_are():
         ValueError, match=r"as_kinds=.* should be None for a table with"
     ):
         model.set_params(scale="auto", as_kinds={"a": "numeric"}).fit(X)
+
+
+# --- words among numbers --------------------------------------------------------------
+
+
+def test_few_words_among_numbers_stand_for_missing_values(tmp_path):
+    rng = np.random.default_rng(0)
+    ages = rng.integers(18, 80, size=N).astype(str).astype(object)
+    ages[::20] = "unknown"
+    found = plan(ages)
+    assert found.kind == "numeric"
+    assert found.encoder.missing_words == ("unknown",)
+    assert "missing where it says 'unknown'" in found.reason
+    frame = pd.DataFrame({"age": ages, "x": rng.normal(size=N)})
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(frame)
+    assert model.n_filled_ == N // 20
+    sketchmeans.save(model, tmp_path / "m.skm")
+    again = sketchmeans.load(tmp_path / "m.skm")
+    assert_array_equal(again.predict(frame), model.labels_)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        words("1", "2", "3", "many"),  # too few numbers
+        np.where(RNG.random(N) < 0.5, "various", RNG.integers(99, size=N).astype(str)),
+        words(*map(str, range(20)), "20a"),  # a word with digits may be a value
+    ],
+)
+def test_words_that_are_values_stay_categories(values):
+    assert plan(values).kind != "numeric"
+
+
+def test_data_frames_without_pyarrow_name_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install sketchmeans\[files\]"):
+        TableClusterer(NystromKMeans(2)).fit(pd.DataFrame({"x": [1.0, 2.0, 3.0]}))

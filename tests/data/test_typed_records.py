@@ -147,3 +147,9 @@ def test_unknown_columns_are_named(tmp_path):
         write(tmp_path / name)
         with pytest.raises(ValueError, match="has no column 'wrd'"):
             as_table(tmp_path / name).records(["wrd"])
+
+
+def test_a_table_without_rows_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n")
+    with pytest.raises(ValueError, match=r"t\.csv has no rows; at least one is needed"):
+        open_records(tmp_path / "t.csv")

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -265,6 +264,7 @@ def test_no_callback_stops_without_saying_so():
 
 @both
 def test_progress_bar(estimator, capsys):
+    ProgressBar = pytest.importorskip("sklearn.callback").ProgressBar  # from 1.9 on
     model = estimator(3, random_state=0).set_callbacks(ProgressBar())
     model.fit(SMALL)
     shown = capsys.readouterr().out
@@ -278,6 +278,7 @@ def test_progress_bar(estimator, capsys):
 
 @both
 def test_progress_bar_of_a_meta_estimator(estimator, capsys):
+    ProgressBar = pytest.importorskip("sklearn.callback").ProgressBar
     pipeline = make_pipeline(StandardScaler(), estimator(3, random_state=0))
     pipeline.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(SMALL)
     shown = capsys.readouterr().out

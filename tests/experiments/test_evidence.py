@@ -53,16 +53,22 @@ def test_intervals_cover_about_as_often_as_they_say(n: int) -> None:
 
 def test_draws_stay_together() -> None:
     # The two columns of a draw are far apart between draws, equal within one.
-    both = np.repeat(draws(3.0, spread=5.0)[:, None], 2, axis=1)
-    both += np.array([0.0, 0.2])
+    both = draws(3.0, spread=5.0)[:, None] + np.array([0.0, 0.2])
     gap = over_draws("gap", both, (0.1, inf), lambda rows: np.diff(rows).mean())
     assert gap.estimate == pytest.approx(0.2)
-    assert gap.verdict(1e-9) is Verdict.SUPPORTED
+    assert gap.verdict(1e-5) is Verdict.SUPPORTED
 
 
 def test_one_draw_decides_nothing() -> None:
     part = over_draws("mean", [5.0], (0.0, 1.0))
     assert part.verdict(0.5) is Verdict.UNDECIDED
+
+
+def test_draws_that_agree_decide_by_their_number() -> None:
+    for n, verdict in ((5, Verdict.UNDECIDED), (20, Verdict.SUPPORTED)):
+        part = over_draws("wins", np.ones(n), (0.5, 1.0))
+        assert part.p_inside == 2.0 ** (1 - n)
+        assert part.verdict(0.01) is verdict
 
 
 def test_counts() -> None:

@@ -14,7 +14,6 @@ import typer
 from sketchmeans.cli.columns import MAX_COLUMNS
 from sketchmeans.cli.files import (
     REPORT,
-    STREAM,
     STREAM_NAME,
     check_outputs,
     is_model,
@@ -22,6 +21,7 @@ from sketchmeans.cli.files import (
     open_table,
     read_classes,
 )
+from sketchmeans.cli.labels import STREAM
 from sketchmeans.cli.options import FileOptions, PrintOptions
 from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration
@@ -216,36 +216,44 @@ def certify(
     """Prove how far a saved model is from the best possible clustering."""
     screen = Screen(print_options)
     from sketchmeans import load
-    from sketchmeans.diagnostics import certificate
 
     fitted = load(model)
     with open_table(data, file_options, screen) as table, Display(screen) as display:
         display.next("Rows")
         rows = open_model_rows(screen, fitted, display.watch(table))
-        display.next("Proof: subsets")
-        done = 0
-
-        def on_progress(n_done: int, n_subsets: int, bound: float) -> None:
-            nonlocal done
-            display.expect_rows(n_subsets)
-            display.add_rows(n_done - done)
-            done = n_done
-
-        found = certificate(
-            getattr(fitted, "estimator_", fitted),
+        found = find_certificate(
+            display,
+            fitted,
             rows,
             max_seconds=seconds,
             ratio=ratio,
             confidence=confidence,
             random_state=random_state,
-            on_progress=on_progress,
         )
-        display.finish()
-    _print_certificate(screen, found)
+    print_certificate(screen, found)
     screen.print_json({**found.to_dict(), "interval": found.interval})
 
 
-def _print_certificate(screen: Screen, found: Any) -> None:
+def find_certificate(display: Display, model: Any, rows: Any, **options: Any) -> Any:
+    """Return the certificate of a model, with a bar of the subsets that are solved."""
+    from sketchmeans.diagnostics import certificate
+
+    display.next("Proof: subsets")
+    done = 0
+
+    def on_progress(n_done: int, n_subsets: int, bound: float) -> None:
+        nonlocal done
+        display.expect_rows(n_subsets)
+        display.add_rows(n_done - done)
+        done = n_done
+
+    inner = getattr(model, "estimator_", model)
+    found = certificate(inner, rows, on_progress=on_progress, **options)
+    display.finish()
+    return found
+
+
+def print_certificate(screen: Screen, found: Any) -> None:
     """Print what is proved, a bar, and how it was found."""
     screen.print(f"{found.sentence[0].upper()}{found.sentence[1:]}.", style="bold")
     screen.print(f"{draw_interval(found.lower_bound, found.cost)}  {found.interval}")
@@ -302,7 +310,7 @@ def report(
         classes = read_classes(fitted, table)
         written = write_model_report(screen, fitted, table, out, classes, **options)
     if written.certificate is not None:
-        _print_certificate(screen, written.certificate)
+        print_certificate(screen, written.certificate)
     screen.print(f"Wrote {out}.")
     screen.print_json({"files": [out]})
 

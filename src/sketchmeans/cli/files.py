@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
+from sketchmeans.cli.labels import STREAM
 from sketchmeans.cli.options import FileOptions, TableOptions
 from sketchmeans.cli.screen import Screen
 
@@ -28,14 +29,12 @@ _CLASSES = {
     "spectral": "SpectralKMeans",
 }
 
-STREAM, STREAM_NAME = "-", "standard input"
+STREAM_NAME = "standard input"
 #: What is easier to type than a tab.
 _SIGNS = {"tab": "\t", "\\t": "\t"}
 _YES_NO = {"yes": True, "no": False, None: None}
 #: The endings of the files that are written.
 LABELS, REPORT, MODEL = (".csv", ".npy", ".parquet"), (".html",), (".skm",)
-#: Lines of text that are joined at a time.
-_LINES = 100_000
 
 
 @contextmanager
@@ -281,35 +280,3 @@ def _expand(paths: Iterable[str]) -> Iterator[str]:
         if path != STREAM:
             pattern = str(Path(path) / "*") if Path(path).is_dir() else path
             yield from glob(pattern) or [path]
-
-
-def write_labels(labels: Any, path: str) -> None:
-    """Write labels to a file, or to standard output as CSV."""
-    import numpy as np
-
-    from sketchmeans.numerics.atomic_file import open_atomic
-
-    if path == STREAM:
-        for text in _csv_lines(labels):
-            sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    suffix = Path(path).suffix.lower()
-    with open_atomic(path) as file:
-        if suffix == ".npy":
-            np.save(file, labels)
-        elif suffix == ".csv":
-            file.writelines(text.encode() for text in _csv_lines(labels))
-        else:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-
-            columns = {"row": np.arange(len(labels)), "label": np.asarray(labels)}
-            pq.write_table(pa.table(columns), file)
-
-
-def _csv_lines(labels: Any) -> Iterator[str]:
-    yield "row,label\n"
-    for start in range(0, len(labels), _LINES):
-        part = labels[start : start + _LINES].tolist()
-        yield "".join(f"{row},{label}\n" for row, label in enumerate(part, start))

@@ -13,6 +13,8 @@ from sketchmeans.cli.columns import print_used_columns
 from sketchmeans.cli.explain import (
     count_rows,
     describe_kernel,
+    find_certificate,
+    print_certificate,
     print_sizes,
     write_model_report,
 )
@@ -20,7 +22,6 @@ from sketchmeans.cli.files import (
     LABELS,
     MODEL,
     REPORT,
-    STREAM,
     check_outputs,
     find_swapped,
     make_clusterer,
@@ -28,8 +29,8 @@ from sketchmeans.cli.files import (
     open_model_rows,
     open_table,
     read_classes,
-    write_labels,
 )
+from sketchmeans.cli.labels import STREAM, choose_beside, write_labels
 from sketchmeans.cli.options import (
     EstimatorOptions,
     FileOptions,
@@ -53,6 +54,9 @@ def fit(
     labels: str | None = None,
     report: str | None = None,
     checkpoint: str | None = None,
+    certify: float | None = None,
+    identifier: str | None = None,
+    keep_columns: bool = False,
     table_options: TableOptions,
     file_options: FileOptions,
     estimator_options: EstimatorOptions,
@@ -73,10 +77,16 @@ def fit(
         raise typer.BadParameter(
             f"--checkpoint has no meaning for --estimator {name}; leave it out."
         )
+    if certify is not None and name == "spectral":
+        raise typer.BadParameter(
+            "--certify has no meaning for --estimator spectral, whose result says how "
+            "small a normalised cut can be; leave it out."
+        )
     from sketchmeans import save
 
     with open_table(data, file_options, screen) as table:
         clusterer = make_clusterer(table_options, estimator, table)
+        beside = choose_beside(table, outputs["--labels"], identifier, keep_columns)
         start = time.perf_counter()
         if k is None:
             k = _choose_count(screen, clusterer, table, estimator_options)
@@ -90,14 +100,25 @@ def fit(
         classes = read_classes(clusterer, table)
         writers: dict[str, Callable[[str], object]] = {
             "--model": lambda file: save(clusterer, file),
-            "--labels": lambda file: write_labels(clusterer.labels_, file),
+            "--labels": lambda file: write_labels(clusterer.labels_, file, beside),
             "--report": lambda file: write_model_report(
                 screen, clusterer, table, file, classes
             ),
         }
         failures = _write_outputs(screen, outputs, writers)
+        proof = None
+        if certify is not None:
+            with Display(screen) as display:
+                rows = clusterer.prepare(table)
+                proof = find_certificate(
+                    display, clusterer, rows, max_seconds=certify, random_state=0
+                )
     result = _describe_fit(clusterer, seconds, classes)
     _print_fit(screen, clusterer, result)
+    if proof is not None:
+        screen.print()
+        print_certificate(screen, proof)
+        result["certificate"] = {**proof.to_dict(), "interval": proof.interval}
     _print_outputs(screen, result, outputs, failures)
 
 
@@ -281,6 +302,8 @@ def predict(
     data: str,
     *,
     out: str = STREAM,
+    identifier: str | None = None,
+    keep_columns: bool = False,
     file_options: FileOptions,
     print_options: PrintOptions,
 ) -> None:
@@ -301,6 +324,7 @@ def predict(
         open_table(data, file_options, screen) as table,
         Display(screen) as display,
     ):
+        beside = choose_beside(table, out, identifier, keep_columns)
         start = time.perf_counter()
         display.next("Labelling rows")
         # Rows with missing values are found first.
@@ -311,8 +335,8 @@ def predict(
         labels = fitted.predict(rows)
         display.finish()
         seconds = time.perf_counter() - start
+        write_labels(labels, out, beside)
     dropped = int((labels < 0).sum())
-    write_labels(labels, out)
     files = [] if out == STREAM else [out]
     screen.print_json(
         {

@@ -202,6 +202,12 @@ OPTIONS: dict[str, Any] = {
     "memory": typer.Option(
         help="Memory of each worker, or of this machine, such as 8GB.", metavar="SIZE"
     ),
+    "certify": _output(
+        "Prove how far the clusters are from the best possible, for this time.",
+        "--certify",
+        metavar="SECONDS",
+        min=0.1,
+    ),
     "seconds": typer.Option(help="Time to look for a proof.", metavar="S", min=0.0),
     "ratio": typer.Option(
         help="Stop when the cost is proved to be at most R × the best.", metavar="R"
@@ -285,6 +291,12 @@ OPTIONS: dict[str, Any] = {
     ),
     "fit.model": _files("Save the model to this file.", **_FILE),
     "labels": _files(_LABELS_HELP, **_FILE),
+    "identifier": _files(
+        "Write this column beside the labels, in place of row numbers.", "--id", **_NAME
+    ),
+    "keep_columns": _files(
+        "Write all columns of the table beside the labels.", "--keep-columns"
+    ),
     "choose.report": _files(
         "Write a report on the clusters to this HTML file.",
         "--report",

@@ -30,27 +30,23 @@ from sketchmeans.cluster.raw_tables import (
     prepare_elsewhere,
 )
 from sketchmeans.cluster.resume import check_checkpoint
+from sketchmeans.cluster.table_steps import (
+    fit_preparation,
+    open_prepared,
+    plan_columns,
+)
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.input import check_weights, normalise_weights
+from sketchmeans.data.input import check_weights
 from sketchmeans.data.preparation import (
     Column,
     ColumnPlan,
     Preparation,
     PreparedSource,
-    Table,
     as_table,
     check_as_kinds,
-    check_usable,
-    choose_columns,
-    find_complete_rows,
-    fit_scaling,
     layout_of,
-    match_columns,
-    open_encoded,
-    plan_table,
     warn_of_unseen,
 )
-from sketchmeans.data.preparation.scaling import n_blocks
 from sketchmeans.data.source_rows import SourceRows
 from sketchmeans.engine.callbacks import CallbackSupportMixin, with_callbacks
 from sketchmeans.engine.progress import Progress
@@ -253,45 +249,7 @@ class TableClusterer(
         """Set how to prepare a table; return its prepared rows, and weights of all."""
         if (adapter := find_adapter(X)) is not None:
             return prepare_elsewhere(self, adapter, X, sample_weight, progress)
-        table = as_table(X)
-        chosen = choose_columns(table, self.columns, self.exclude, self.label_column)
-        scaling, missing = self._rules(table)
-        plan: list[ColumnPlan] = []
-        if table.types is not None:
-            if not any(table.types[str(name)] for name in chosen):  # before it is read
-                numbers = SourceRows(table.open(chosen), Workers(1))
-                numbers.check_memory(self._budget())
-            plan = self._plan(table, chosen, sample_weight)
-            check_usable(table.path, plan)
-            chosen = [column.name for column in plan if column.is_used]
-        source = open_encoded(table, plan) if plan else table.open(chosen)
-        weights = check_weights(sample_weight, len(source))
-        layout = layout_of(plan) if plan else None
-        with (
-            self._workers() as workers,
-            progress.blocks("reading rows", n_blocks(source)) as on_block,
-        ):
-            SourceRows(source, workers).check_memory(self._budget())
-            unit_weights, _ = normalise_weights(weights)
-            preparation, kept = fit_scaling(
-                source, scaling, missing, workers, on_block, unit_weights, layout
-            )
-        for name in ("feature_names_in_", "zero_based_"):
-            self.__dict__.pop(name, None)
-        self.plan_ = plan
-        self.columns_, self.n_features_in_ = chosen, len(chosen)
-        if table.types is not None:
-            self.feature_names_in_ = np.array(chosen, dtype=object)
-        if source.zero_based is not None:
-            self.zero_based_ = source.zero_based
-        self.dialect_ = table.dialect and table.dialect.to_dict()
-        self.center_, self.scale_ = preparation.center, preparation.scale
-        self.fill_, self.n_scale_rows_ = preparation.fill, preparation.n_scale_rows
-        self.n_filled_ = preparation.n_filled
-        self.column_weights_ = preparation.weigh_columns(layout)
-        prepared = PreparedSource(source, self._preparation(), kept)
-        self.n_dropped_ = len(source) - len(prepared)
-        return prepared, weights
+        return fit_preparation(self, X, sample_weight, progress)
 
     def plan(self, X: Any) -> list[ColumnPlan]:
         """Return what a fit would do with each column of a table, and why.
@@ -300,42 +258,7 @@ class TableClusterer(
         are all used as numbers.
         """
         self._check_params()
-        table = as_table(X)
-        chosen = choose_columns(table, self.columns, self.exclude, self.label_column)
-        self._rules(table)
-        return [] if table.types is None else self._plan(table, chosen, None)
-
-    def _plan(
-        self, table: Table, columns: Sequence[Column], sample_weight: Any
-    ) -> list[ColumnPlan]:
-        scaling, missing = self._rules(table)
-        return plan_table(
-            table,
-            [str(column) for column in columns],
-            named=self.columns is not None,
-            as_kinds=self.as_kinds,
-            scale=scaling,
-            missing=missing,
-            sample_weight=sample_weight,
-        )
-
-    def _rules(self, table: Table) -> tuple[str, str]:
-        """Return how this table is scaled, and what becomes of its gaps."""
-        scaling, missing = self.scale, self.missing
-        if table.types is not None:
-            return scaling, "fill" if missing == "auto" else missing
-        if scaling == "log":
-            raise ValueError(
-                "scale='log' should be 'auto', 'standard', 'robust' or 'none' for a "
-                "table without column names."
-            )
-        if self.as_kinds:
-            raise ValueError(
-                f"as_kinds={self.as_kinds!r} should be None for a table without column "
-                "names."
-            )
-        scaling = "standard" if scaling == "auto" else scaling
-        return scaling, "error" if missing == "auto" else missing
+        return plan_columns(self, as_table(X))
 
     def _check_params(self, sample_weight: Any = None, checkpoint: Any = None) -> None:
         estimator = self.estimator
@@ -469,29 +392,7 @@ class TableClusterer(
 
     def _prepare(self, X: Any) -> PreparedSource:
         """Return the prepared rows of a table, of which none may be left."""
-        preparation = self._preparation()
-        table = as_table(X, like=getattr(self, "dialect_", None))
-        if hasattr(self, "zero_based_"):  # fitted to features that are numbered
-            n_features = 1 + max(int(column) for column in self.columns_)
-            table = table.like_fit(self.zero_based_, n_features)
-        elif table.types is None and self.columns_ == list(range(self.n_features_in_)):
-            width = len(table.columns)
-            if width != self.n_features_in_:
-                raise ValueError(
-                    f"X has {width} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
-        if self.plan_:
-            names = match_columns(table, self.columns_, of_any_type=True)
-            source = open_encoded(table, self.plan_, [str(name) for name in names])
-        else:
-            source = table.open(match_columns(table, self.columns_))
-        kept = None
-        if self.missing == "drop":
-            with self._workers() as workers:
-                kept = find_complete_rows(source, workers)
-        is_complete = self.missing == "drop" or self.fill_ is not None
-        return PreparedSource(source, preparation, kept, is_complete=is_complete)
+        return open_prepared(self, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

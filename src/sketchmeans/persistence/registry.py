@@ -203,7 +203,12 @@ _SENTINELS = Many(REAL)
 _NUMBER = Record(
     "NumberEncoder",
     NumberEncoder,
-    {"unit": nullable(POSITIVE), "shift": REAL, "sentinels": _SENTINELS},
+    {
+        "unit": nullable(POSITIVE),
+        "shift": REAL,
+        "sentinels": _SENTINELS,
+        "missing_words": Many(text()),
+    },
 )
 _BOOLEAN = Record("BooleanEncoder", BooleanEncoder, {"words": Many(text(), 2)})
 _CATEGORY = Record(

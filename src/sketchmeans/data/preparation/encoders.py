@@ -62,18 +62,20 @@ class NumberEncoder:
     """A number as it is, or on a scale that is logarithmic far from `shift`.
 
     ``asinh((x − shift) / unit)`` is that scale: unlike the logarithm it has a value for
-    zero and for negative numbers.  `sentinels` are codes of missing values.
+    zero and for negative numbers.  `sentinels` are codes of missing values, and
+    `missing_words` words that stand for them.
     """
 
     unit: float | None = None
     shift: float = 0.0
     sentinels: tuple[float, ...] = ()
+    missing_words: tuple[str, ...] = ()
 
     def parts(self, name: str) -> list[Part]:
         return [Part((name,), 1.0, is_measured=True)]
 
     def encode(self, column: pa.ChunkedArray, out: Array) -> Array | None:
-        values = to_floats(column)
+        values = to_floats(column, self.missing_words)
         if values is None:
             raise OtherKindError("a number", *find_other_word(column))
         self.encode_numbers(values)

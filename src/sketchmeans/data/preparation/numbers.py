@@ -47,10 +47,7 @@ def find_kind_of_numbers(name: str, values: Array, rules: Rules) -> ColumnPlan:
         if reason := _number_reason(name, present, rules):
             return leave_out(name, "identifier", reason)
         if _CODE_NAME.search(name):
-            advice = (
-                f"a code, not a quantity; as_kinds={{{name!r}: 'category'}} uses it"
-            )
-            return leave_out(name, "code", advice)
+            return leave_out(name, "code", "a code rather than a quantity")
     return _plan_values(name, values, rules)
 
 

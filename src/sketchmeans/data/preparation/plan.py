@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -179,7 +180,7 @@ def _same_numbers(
         # On the axis as it is stored: two columns of one amount may be scaled apart.
         encoder = plan.encoder
         if isinstance(encoder, NumberEncoder):
-            encoder = NumberEncoder(sentinels=encoder.sentinels)
+            encoder = replace(encoder, unit=None, shift=0.0)
         width = layout_of([plan]).column.size
         out = np.empty((n, width))
         encoder.encode(sample.column(plan.name), out)

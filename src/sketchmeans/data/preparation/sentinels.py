@@ -24,7 +24,7 @@ def find_number_codes(values: Array) -> tuple[float, ...]:
 
     A code lies at the edge, occurs several times, and is farther from the next value
     than half the range of all others; −1 lies below numbers that are not negative, and
-    occurs more than twice as often as the next.
+    is far from them or occurs more than twice as often as the next.
 
     Examples
     --------
@@ -50,7 +50,8 @@ def _is_code(different: Array, counts: Array, edge: int) -> bool:
     others = np.delete(different, edge)
     if value == _MINUS_ONE:
         is_amount = edge == 0 and others[0] >= 0.0 and len(others) >= _MIN_DIFFERENT
-        return bool(is_amount and counts[edge] > 2 * counts[1])
+        far = len(others) > 1 and others[0] - value > 5.0 * np.median(np.diff(others))
+        return bool(is_amount and (far or counts[edge] > 2 * counts[1]))
     gap = np.abs(others - value).min()
     return value in _FAR_CODES and bool(gap > 0.5 * max(np.ptp(others), 1.0))
 

@@ -281,7 +281,13 @@ class _FrameTable(Table):
         return values
 
     def records(self, columns: Sequence[Column] | None = None) -> Records:
-        import pyarrow as pa
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise ImportError(
+                "A data frame is prepared through pyarrow, which is not installed: "
+                "pip install sketchmeans[files], or pass an array of numbers."
+            ) from None
 
         from sketchmeans.data.sources.records import Records, to_arrow
 

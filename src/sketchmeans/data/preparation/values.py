@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchmeans.data.stray_words import STRAY_SHARE, are_stray
 from sketchmeans.numerics.linalg import Array
 
 if TYPE_CHECKING:
@@ -135,8 +136,11 @@ def _level(value: Any, found: dict[str, int]) -> int:
     return found.setdefault(word, len(found))
 
 
-def to_floats(column: pa.ChunkedArray) -> Array | None:
-    """Return a column as numbers, NaN where it is missing; None if it holds others."""
+def to_floats(column: pa.ChunkedArray, missing: Collection[str] = ()) -> Array | None:
+    """Return a column as numbers, NaN where it is missing; None if it holds others.
+
+    `missing` are words that stand for missing values here.
+    """
     import pyarrow as pa
 
     kind = column.type
@@ -154,10 +158,22 @@ def to_floats(column: pa.ChunkedArray) -> Array | None:
         return None
     words = to_words(column)
     try:
-        table = np.array([float(level) for level in words.levels])
+        table = np.array(
+            [np.nan if word in missing else float(word) for word in words.levels]
+        )
     except ValueError:
         return None
     return np.append(table, np.nan)[words.codes]
+
+
+def find_missing_words(words: Words) -> tuple[str, ...]:
+    """Return words that stand in for numbers, such as "unknown" among ages."""
+    others = [level for level in words.levels if not _is_float(level)]
+    n_numbers = len(words.levels) - len(others)
+    counts = dict(zip(words.levels, words.counts().tolist(), strict=True))
+    n_others = sum(counts[word] for word in others)
+    is_few = 0 < n_others <= STRAY_SHARE * sum(counts.values())
+    return tuple(others) if is_few and are_stray(others, n_numbers) else ()
 
 
 def find_other_word(column: pa.ChunkedArray) -> tuple[int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +15,14 @@ from sketchmeans.data.preparation.encoders import (
     OTHER,
     BooleanEncoder,
     CategoryEncoder,
+    NumberEncoder,
 )
 from sketchmeans.data.preparation.numbers import find_kind_of_numbers
 from sketchmeans.data.preparation.values import (
     TRUE_WORDS,
     Words,
     find_date_format,
+    find_missing_words,
     to_booleans,
     to_floats,
     to_words,
@@ -51,11 +54,17 @@ def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> Colu
         return leave_out(name, "constant", f"every value is {_shorten(levels[0])!r}")
     if len(levels) == 2 and to_booleans(column) is not None:
         return plan_booleans(name, column, rules)
-    numbers = to_floats(column)
+    stray = find_missing_words(words)
+    numbers = to_floats(column, stray)
     if numbers is not None:
         plan = find_kind_of_numbers(name, numbers, rules)
-        words_too = f"{plan.reason} (stored as text)"
-        return ColumnPlan(name, plan.kind, words_too, plan.encoder)
+        note = "stored as text"
+        if stray:
+            note = f"missing where it says {' or '.join(map(repr, stray))}"
+        encoder = plan.encoder
+        if stray and isinstance(encoder, NumberEncoder):
+            encoder = replace(encoder, missing_words=stray)
+        return ColumnPlan(name, plan.kind, f"{plan.reason} ({note})", encoder)
     if find_date_format(words) is not None:
         return plan_dates(name, column, rules)
     for pattern, what in (

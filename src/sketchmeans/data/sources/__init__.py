@@ -219,9 +219,10 @@ def find_dialect(
     'separated by semicolons, decimal comma, in UTF-8'
     """
     state = find_states(os.fspath(path))[0]
+    options = ReadOptions(header=header, dialect=dialect or Dialect(), sheet=sheet)
+    check_options(state, options)
     if not has_option(state, "dialect"):
         return None
-    options = ReadOptions(header=header, dialect=dialect or Dialect(), sheet=sheet)
     return import_reader(state, "dialect")(state, options)
 
 
@@ -263,7 +264,10 @@ def open_records(
     options = ReadOptions(header=header, dialect=dialect or Dialect(), sheet=sheet)
     options = _share_dialect(states, options)
     opener = import_function(name, "records", "open_records")
-    return opener(name, states, columns, options, find_partitions(name, states))
+    partitions = find_partitions(name, states)
+    records: Records = opener(name, states, columns, options, partitions)
+    check_not_empty(name, (len(records), len(records.schema)))
+    return records
 
 
 def file_states(path: str | os.PathLike[str]) -> list[FileState]:

@@ -7,6 +7,8 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sketchmeans.data.stray_words import STRAY_SHARE, are_stray
+
 #: Names and signs of money, before or behind a number.
 _MONEY = (
     r"US\$|R\$|[$€£¥₹₽₺₩₴₪฿]|zł|Kč|kr\.?|Fr\.|EUR|USD|GBP|CHF|JPY|CNY|INR|PLN|CZK|HUF|"
@@ -75,6 +77,31 @@ def count_marks(column: pa.Array) -> dict[str, int]:
     if pc.any(pc.and_(wrong["."], wrong[","])).as_py():
         return dict.fromkeys(_OTHER, 0)
     return {mark: pc.sum(wrong[_OTHER[mark]]).as_py() or 0 for mark in _OTHER}
+
+
+def find_stray_words(column: pa.Array) -> list[str]:
+    """Return the few words, without digits, among many different numbers.
+
+    They stand for missing values: such a column is one of numbers, and no category.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> find_stray_words(pa.array([*map(str, range(30)), "unknown", "unknown"]))
+    ['unknown']
+    >>> find_stray_words(pa.array(["1", "2", "many"] * 10))
+    []
+    """
+    wrong = [parse_numbers(column, mark)[1] for mark in _OTHER]
+    is_word = pc.and_(*wrong)
+    n_words, n_values = pc.sum(is_word).as_py() or 0, len(column) - column.null_count
+    if not 0 < n_words <= STRAY_SHARE * n_values:
+        return []
+    words = [
+        str(word).strip() for word in pc.unique(column.filter(is_word)).to_pylist()
+    ]
+    n_numbers = pc.count_distinct(column).as_py() - len(words)
+    return words if are_stray(words, n_numbers) else []
 
 
 def is_numbers(column: pa.Array, decimal: str) -> bool:

@@ -18,7 +18,12 @@ from sketchmeans.data.sources.base import ReadOptions
 from sketchmeans.data.sources.encoding import as_utf8
 from sketchmeans.data.sources.files import FileState, split_text
 from sketchmeans.data.sources.layout import Layout, find_layout
-from sketchmeans.data.sources.numbers import count_marks, is_numbers, parse_numbers
+from sketchmeans.data.sources.numbers import (
+    count_marks,
+    find_stray_words,
+    is_numbers,
+    parse_numbers,
+)
 from sketchmeans.data.sources.text import RecordEnds
 
 
@@ -71,10 +76,22 @@ class TextTable:
         _, text = next(table.pieces(), (0, b""))
         if not text:
             return replace(table, layout=_with_decimal(layout, dialect.decimal or "."))
+        if not dialect.na:
+            na = table._find_missing_words(text)
+            layout = replace(layout, dialect=replace(layout.dialect, na=na))
+            table = replace(table, layout=layout)
         if dialect.decimal is None:
             mark = table._find_mark(text)
             table = replace(table, layout=_with_decimal(layout, mark))
         return table._guess_kinds(text)
+
+    def _find_missing_words(self, text: bytes) -> tuple[str, ...]:
+        """Return words that stand in for numbers, such as "unknown" among ages."""
+        table = replace(self, layout=_with_decimal(self.layout, "."))
+        schema = table.read(text, {}, 0).schema
+        names = [field.name for field in schema if pa.types.is_string(field.type)]
+        found = [find_stray_words(column) for _, column in table._columns(text, names)]
+        return tuple(sorted({word for words in found for word in words}))
 
     def _find_mark(self, text: bytes) -> str:
         """Return the decimal mark, as most columns have it."""

@@ -1,0 +1,132 @@
+"""Labels on paper: beside row numbers, identifiers or all columns of the table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: The path of standard output.
+STREAM = "-"
+#: Lines that are written at a time.
+_LINES = 100_000
+#: What a spreadsheet takes for the beginning of a formula.
+_FORMULA = r"^[=+\-@\t\r]"
+
+
+def choose_beside(
+    table: Any, path: str | None, identifier: str | None, keep_columns: bool
+) -> Any:
+    """Return the columns that are written beside labels; None for row numbers."""
+    if identifier is None and not keep_columns:
+        return None
+    option = "--id" if identifier is not None else "--keep-columns"
+    if path is None or path.endswith(".npy"):
+        raise typer.BadParameter(f"{option} needs labels in a .csv or .parquet file.")
+    if table.types is None:
+        raise typer.BadParameter(f"{option}: {table.path} has no names of columns.")
+    if identifier is not None and identifier not in table.types:
+        known = ", ".join(list(table.types)[:20])
+        raise typer.BadParameter(
+            f"--id {identifier} should be a column of {table.path}: {known}."
+        )
+    return table.records(None if keep_columns else [identifier])
+
+
+def write_labels(labels: Any, path: str, beside: Any = None) -> None:
+    """Write labels to a file, or to standard output as CSV.
+
+    `beside` are records to write in front of them, in place of row numbers.
+    """
+    import numpy as np
+
+    from sketchmeans.numerics.atomic_file import open_atomic
+
+    if path == STREAM:
+        for part in _csv_parts(labels, beside):
+            sys.stdout.write(part.decode())
+        sys.stdout.flush()
+        return
+    suffix = Path(path).suffix.lower()
+    with open_atomic(path) as file:
+        if suffix == ".npy":
+            np.save(file, labels)
+        elif suffix == ".csv":
+            file.writelines(_csv_parts(labels, beside))
+        else:
+            _write_parquet(labels, file, beside)
+
+
+def _csv_parts(labels: Any, beside: Any) -> Iterator[bytes]:
+    if beside is not None:
+        from pyarrow import BufferOutputStream, csv
+
+        for number, table in enumerate(_tables(labels, beside)):
+            stream = BufferOutputStream()
+            options = csv.WriteOptions(
+                include_header=number == 0, quoting_style="needed"
+            )
+            csv.write_csv(_disarm(table), stream, options)
+            yield stream.getvalue().to_pybytes()
+        return
+    yield b"row,label\n"
+    for start in range(0, len(labels), _LINES):
+        part = labels[start : start + _LINES].tolist()
+        lines = (f"{row},{label}\n" for row, label in enumerate(part, start))
+        yield "".join(lines).encode()
+
+
+def _write_parquet(labels: Any, file: IO[bytes], beside: Any) -> None:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if beside is None:
+        columns = {"row": np.arange(len(labels)), "label": np.asarray(labels)}
+        pq.write_table(pa.table(columns), file)
+        return
+    writer = None
+    for table in _tables(labels, beside):
+        writer = writer or pq.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def _tables(labels: Any, beside: Any) -> Iterator[pa.Table]:
+    """Yield records with labels; a table without rows, too, so that it has names."""
+    import pyarrow as pa
+
+    name = "label"
+    while name in beside.schema.names:
+        name += " of the cluster"
+    for start in range(0, max(len(labels), 1), _LINES):
+        stop = min(start + _LINES, len(labels))
+        part = pa.array(labels[start:stop])
+        yield beside.read(start, stop).append_column(name, part)
+
+
+def _disarm(table: pa.Table) -> pa.Table:
+    """Put an apostrophe before texts that a spreadsheet would run as formulas."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for i, field in enumerate(table.schema):
+        column = table.column(i)
+        if pa.types.is_dictionary(field.type):
+            column = column.cast(field.type.value_type)
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            is_number = pc.match_substring_regex(column, r"^[+-]?[\d.,]+\s?%?$")
+            is_formula = pc.match_substring_regex(column, _FORMULA)
+            armed = pc.fill_null(pc.and_not(is_formula, is_number), False)
+            if pc.any(armed).as_py():
+                safe = pc.binary_join_element_wise("'", column, "")
+                column = pc.if_else(armed, safe, column)
+            table = table.set_column(i, field.name, column)
+    return table

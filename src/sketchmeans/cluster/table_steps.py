@@ -1,0 +1,143 @@
+"""Steps of a `TableClusterer`: how its table is prepared, and new ones like it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sketchmeans.data.input import check_weights, normalise_weights
+from sketchmeans.data.preparation import (
+    Column,
+    ColumnPlan,
+    PreparedSource,
+    Table,
+    as_table,
+    check_usable,
+    choose_columns,
+    find_complete_rows,
+    fit_scaling,
+    layout_of,
+    match_columns,
+    open_encoded,
+    plan_table,
+)
+from sketchmeans.data.preparation.scaling import n_blocks
+from sketchmeans.data.source_rows import SourceRows
+from sketchmeans.engine.progress import Progress
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
+
+
+def fit_preparation(
+    model: Any, X: Any, sample_weight: Any, progress: Progress
+) -> tuple[PreparedSource, Array | None]:
+    """Set how to prepare a table; return its prepared rows, and weights of all."""
+    table = as_table(X)
+    chosen = choose_columns(table, model.columns, model.exclude, model.label_column)
+    scaling, missing = _find_rules(model, table)
+    plan: list[ColumnPlan] = []
+    if table.types is not None:
+        if not any(table.types[str(name)] for name in chosen):  # before it is read
+            numbers = SourceRows(table.open(chosen), Workers(1))
+            numbers.check_memory(model._budget())
+        plan = _plan(model, table, chosen, sample_weight)
+        check_usable(table.path, plan)
+        chosen = [column.name for column in plan if column.is_used]
+    source = open_encoded(table, plan) if plan else table.open(chosen)
+    weights = check_weights(sample_weight, len(source))
+    layout = layout_of(plan) if plan else None
+    with (
+        model._workers() as workers,
+        progress.blocks("reading rows", n_blocks(source)) as on_block,
+    ):
+        SourceRows(source, workers).check_memory(model._budget())
+        unit_weights, _ = normalise_weights(weights)
+        preparation, kept = fit_scaling(
+            source, scaling, missing, workers, on_block, unit_weights, layout
+        )
+    for name in ("feature_names_in_", "zero_based_"):
+        model.__dict__.pop(name, None)
+    model.plan_ = plan
+    model.columns_, model.n_features_in_ = chosen, len(chosen)
+    if table.types is not None:
+        model.feature_names_in_ = np.array(chosen, dtype=object)
+    if source.zero_based is not None:
+        model.zero_based_ = source.zero_based
+    model.dialect_ = table.dialect and table.dialect.to_dict()
+    model.center_, model.scale_ = preparation.center, preparation.scale
+    model.fill_, model.n_filled_ = preparation.fill, preparation.n_filled
+    model.n_scale_rows_ = preparation.n_scale_rows
+    model.column_weights_ = preparation.weigh_columns(layout)
+    prepared = PreparedSource(source, model._preparation(), kept)
+    model.n_dropped_ = len(source) - len(prepared)
+    return prepared, weights
+
+
+def plan_columns(model: Any, table: Table) -> list[ColumnPlan]:
+    """Return what a fit would do with each column of a table that has names."""
+    chosen = choose_columns(table, model.columns, model.exclude, model.label_column)
+    _find_rules(model, table)
+    return [] if table.types is None else _plan(model, table, chosen, None)
+
+
+def _plan(
+    model: Any, table: Table, columns: Sequence[Column], sample_weight: Any
+) -> list[ColumnPlan]:
+    scaling, missing = _find_rules(model, table)
+    return plan_table(
+        table,
+        [str(column) for column in columns],
+        named=model.columns is not None,
+        as_kinds=model.as_kinds,
+        scale=scaling,
+        missing=missing,
+        sample_weight=sample_weight,
+    )
+
+
+def _find_rules(model: Any, table: Table) -> tuple[str, str]:
+    """Return how this table is scaled, and what becomes of its gaps."""
+    scaling, missing = model.scale, model.missing
+    if table.types is not None:
+        return scaling, "fill" if missing == "auto" else missing
+    if scaling == "log":
+        raise ValueError(
+            "scale='log' should be 'auto', 'standard', 'robust' or 'none' for a table "
+            "without column names."
+        )
+    if model.as_kinds:
+        raise ValueError(
+            f"as_kinds={model.as_kinds!r} should be None for a table without column "
+            "names."
+        )
+    scaling = "standard" if scaling == "auto" else scaling
+    return scaling, "error" if missing == "auto" else missing
+
+
+def open_prepared(model: Any, X: Any) -> PreparedSource:
+    """Return the rows of a table, prepared as in the fit; there may be none."""
+    preparation = model._preparation()
+    table = as_table(X, like=getattr(model, "dialect_", None))
+    if hasattr(model, "zero_based_"):  # fitted to features that are numbered
+        n_features = 1 + max(int(column) for column in model.columns_)
+        table = table.like_fit(model.zero_based_, n_features)
+    elif table.types is None and model.columns_ == list(range(model.n_features_in_)):
+        width = len(table.columns)
+        if width != model.n_features_in_:
+            raise ValueError(
+                f"X has {width} features, but {type(model).__name__} is expecting "
+                f"{model.n_features_in_} features as input."
+            )
+    if model.plan_:
+        names = match_columns(table, model.columns_, of_any_type=True)
+        source = open_encoded(table, model.plan_, [str(name) for name in names])
+    else:
+        source = table.open(match_columns(table, model.columns_))
+    kept = None
+    if model.missing == "drop":
+        with model._workers() as workers:
+            kept = find_complete_rows(source, workers)
+    is_complete = model.missing == "drop" or model.fill_ is not None
+    return PreparedSource(source, preparation, kept, is_complete=is_complete)

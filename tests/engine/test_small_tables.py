@@ -1,0 +1,76 @@
+"""The search on tables of few rows, where partitions a percent apart are many."""
+
+import numpy as np
+
+from sketchmeans import SketchedKMeans
+from sketchmeans.engine import gram
+from sketchmeans.engine.init import KMeansPlusPlus
+from sketchmeans.engine.lloyd import lloyd
+from sketchmeans.engine.swaps import improve
+from sketchmeans.numerics.parallel import Workers
+
+LIMITS = {"max_iter": 100, "tol": 1e-4}
+
+
+def make_table(seed):
+    """Return a small table of loose groups, about its mean."""
+    rng = np.random.default_rng([seed, 11])
+    n, d = rng.integers(40, 120), rng.integers(3, 7)
+    groups = 5.0 * rng.normal(size=(rng.integers(1, 7), d))
+    X = groups[rng.integers(len(groups), size=n)] + rng.normal(size=(n, d))
+    return X - X.mean(axis=0)
+
+
+def restarts(X, k, workers, weights=None):
+    """Return the exact engine with a linear kernel, and twelve restarts."""
+    engine = gram.GramEngine(X @ X.T, k, weights, workers)
+    rngs = np.random.default_rng(0).spawn(12)
+    seeds = KMeansPlusPlus("auto").seed(engine.distances_to, engine.weights, k, rngs)
+    return engine, lloyd(engine, engine.centers_at(seeds), **LIMITS)
+
+
+def swap(engine, results):
+    return improve(
+        engine,
+        results,
+        engine.distances_to,
+        None,
+        np.random.default_rng(1),
+        max_passes=1000,
+        on_trial=lambda trial, cost: False,
+        **LIMITS,
+    )
+
+
+def test_several_restarts_lead_farther_than_the_best_alone():
+    ratios = []
+    with Workers(1) as workers:
+        for seed in range(40):
+            engine, results = restarts(make_table(seed), 8, workers)
+            best = min(results, key=lambda result: result.cost)
+            alone, together = swap(engine, [best]), swap(engine, results)
+            assert together.cost <= best.cost
+            ratios.append(together.cost / alone.cost)
+    assert np.mean(ratios) < 0.998
+    assert sum(ratio < 0.99 for ratio in ratios) > sum(ratio > 1.01 for ratio in ratios)
+
+
+def test_sums_added_up_at_once_are_those_that_follow_moved_rows(monkeypatch):
+    X = make_table(3)
+    weights = np.random.default_rng(3).integers(0, 4, size=len(X)).astype(float)
+    with Workers(1) as workers:
+        _, at_once = restarts(X, 6, workers, weights)
+        monkeypatch.setattr(gram, "_FEW_SUMS", 0)
+        _, followed = restarts(X, 6, workers, weights)
+    for one, other in zip(at_once, followed, strict=True):
+        np.testing.assert_array_equal(one.labels, other.labels)
+        for name in ("coefficients", "sums", "counts", "squared_norms"):
+            np.testing.assert_allclose(
+                getattr(one.centers, name), getattr(other.centers, name), atol=1e-9
+            )
+
+
+def test_equal_rows_leave_nothing_to_swap():
+    X = np.repeat([[0.0], [1.0], [5.0]], 5, axis=0)
+    model = SketchedKMeans(3, random_state=0).fit(X)
+    assert model.cost_ == 0.0
