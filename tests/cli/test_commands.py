@@ -396,6 +396,17 @@ def test_what_is_no_ordinary_file_is_left_alone(data, run, tmp_path):
     refused(said, 2, "is not a regular file")
 
 
+def test_plan(data, run):
+    options = [data / "shop.csv", "-k", "3", *TABLE]
+    said = run("plan", *options, "--workers", "4", "--memory", "8GB")
+    assert said.code == 0
+    assert "into 3 clusters takes about" in said.out
+    assert "memory of a worker" in said.out
+    found = run("plan", *options, "--memory", "20MB", "--json").json
+    assert found["seconds"] > 0.0
+    assert "lower n_landmarks" in found["problems"][0]
+
+
 def test_certify(data, run):
     model = data / "model.skm"
     said = run("certify", model, data / "shop.csv", "--seconds", "5")

@@ -115,14 +115,14 @@ def test_sums_do_not_depend_on_who_adds_up_what():
     terms = rng.normal(size=(37, 3)) * 10.0 ** rng.integers(-8, 8, size=(37, 1))
     whole = TreeSum()
     for number, term in enumerate(terms):
-        whole.add(number, term)
+        whole.add(number, term.copy())  # it may be overwritten
     for seed in range(20):
         cuts = np.sort(np.random.default_rng(seed).choice(38, 4))
         parts = []
         for numbers in np.split(np.arange(37), cuts):
             part = TreeSum()
             for number in numbers:
-                part.add(int(number), terms[number])
+                part.add(int(number), terms[number].copy())
             parts.append(part)
         together = TreeSum()
         for i in np.random.default_rng(seed).permutation(len(parts)):

@@ -310,8 +310,14 @@ def test_what_raw_tables_on_a_cluster_cannot_have(table):
         others.fit(cut)
     with pytest.raises(ValueError, match=r"\(NaN\) in row 7, column 'b'"):
         _table_model(missing="error").fit(cut)
-    with pytest.raises(ValueError, match="not hold numbers: city"):
-        _table_model(exclude=["id"]).fit(cut)
+
+
+def test_categories_of_partitions_are_those_of_the_table(table):
+    cut = dd.from_pandas(table, npartitions=2)
+    remote, local = _table_model(exclude=["id"]), _table_model(exclude=["id"])
+    labels = remote.fit(cut).labels_.compute()
+    np.testing.assert_array_equal(labels, local.fit(table).labels_)
+    np.testing.assert_array_equal(remote.predict(cut).compute(), labels)
 
 
 def test_gaps_of_new_partitions_are_named(table):

@@ -16,6 +16,7 @@ from sketchmeans.cli.demo import demo
 from sketchmeans.cli.explain import certify, info, report
 from sketchmeans.cli.fit import fit, predict
 from sketchmeans.cli.options import add_options
+from sketchmeans.cli.plan import plan
 from sketchmeans.cli.screen import (
     Screen,
     current_screen,
@@ -41,7 +42,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (fit, predict, report, certify, compare, choose, info, demo):
+for _command in (fit, predict, report, certify, compare, choose, plan, info, demo):
     app.command()(add_options(_command))
 
 

@@ -196,6 +196,12 @@ OPTIONS: dict[str, Any] = {
         "--random-state",
         min=0,
     ),
+    "workers": typer.Option(
+        help="Plan for a cluster of so many workers.", metavar="N", min=1
+    ),
+    "memory": typer.Option(
+        help="Memory of each worker, or of this machine, such as 8GB.", metavar="SIZE"
+    ),
     "certify": _output(
         "Prove how far the clusters are from the best possible, for this time.",
         "--certify",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -126,12 +126,16 @@ def find_elsewhere(
     """Return what `Search.find` does, for rows in other processes."""
     engine, centers = search.race_restarts(rows, space, seeding, k, rng)
     results = search.finish(engine, centers)
-    if len(results) > 1 and search.schedule.swaps:
+    is_raced = search.schedule.progressive and sizes_for(rows, space, k)
+    if len(results) > 1 and search.schedule.swaps and not is_raced:
         # There are no subsamples, as rows are few: they are fetched.
-        here = rows.subset(np.arange(len(rows)), rows.weights)
-        local = local_engine(here, space)
-        best, *_ = search.improve_by_swaps(local, results, rng, "all ")
-        if best is not results[0]:
+        every = np.arange(len(rows))
+        local = local_engine(rows.subset(every, rows.weights), space)
+        here = [replace(result, labels=result.labels[every]) for result in results]
+        best, *_ = search.improve_by_swaps(local, here, rng, "all ")
+        if best is here[0]:
+            best = results[0]
+        else:
             best, *_ = search.finish(engine, best.centers)
         results = [best]
     return engine, results

@@ -35,6 +35,7 @@ from sketchmeans.diagnostics.cluster_count import (
 )
 from sketchmeans.diagnostics.columns import ColumnSummary, column_summary
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
+from sketchmeans.diagnostics.plan import Plan, plan
 from sketchmeans.diagnostics.row_map import RowMap, row_map
 from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
 from sketchmeans.theory import *  # noqa: F403 - its public names are here, too
@@ -48,6 +49,7 @@ __all__ = [
     "ClusterSummary",
     "ColumnSummary",
     "Comparison",
+    "Plan",
     "RowMap",
     "adjusted_rand_score",
     "advised_bandwidth",
@@ -64,5 +66,6 @@ __all__ = [
     "column_summary",
     "compare_models",
     "normalized_mutual_info_score",
+    "plan",
     "row_map",
 ]

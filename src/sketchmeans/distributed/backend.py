@@ -24,7 +24,7 @@ from sketchmeans.distributed.table import Partition, join_parts
 from sketchmeans.distributed.tasks import Call, PartitionInfo, SpanInfo
 from sketchmeans.engine.bounds import RowState
 from sketchmeans.engine.passes import Reduction
-from sketchmeans.engine.space import Space, SpanSpace
+from sketchmeans.engine.space import Space, SpanSpace, SparseSpace
 from sketchmeans.engine.store import is_worth_keeping
 from sketchmeans.numerics.linalg import Array
 
@@ -135,7 +135,9 @@ class DaskBackend:
         free, is_elsewhere = free_memory(self._budget)
         if is_elsewhere:
             free -= rows.kept_bytes
-        if not is_worth_keeping(rows, space) or size > free:
+        # Norms in the space of a graph are known after a first pass only.
+        is_fixed = not isinstance(space, SparseSpace)
+        if not (is_fixed and is_worth_keeping(rows, space)) or size > free:
             return parts
         return persist(rows.apply(tasks.keep_blocks, space.height, self._space_info))
 

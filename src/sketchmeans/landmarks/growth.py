@@ -89,7 +89,7 @@ def choose_n_landmarks(
     size = min(max(int(_SAMPLE_SHARE * n), _LEAST_ROWS), _MOST_ROWS, n)
     sampled = sample_rows(rows, size, rng)
     sample = rows.subset(sampled, None)
-    most = min(n, max(MOST, n_clusters), ceil(_MOST_FACTOR * sqrt(n * n_clusters)))
+    most = _most(n, n_clusters)
     numbers = draw_distinct_rows(rows, most, rng)
     if is_given(kernel):
         diagonal = np.asarray(kernel.row_diagonal(rows)[sampled])
@@ -115,6 +115,21 @@ def choose_n_landmarks(
         smaller = larger
     sizes, residuals, costs, gains = np.array(path).T
     return LandmarkPath(sizes.astype(int), residuals, costs, gains, chosen)
+
+
+def first_size(n: int, n_clusters: int) -> int:
+    """Return the number of landmarks that is tried first, which often is enough.
+
+    Examples
+    --------
+    >>> first_size(1_000_000, 10)
+    396
+    """
+    return _sizes(n, n_clusters, _most(n, n_clusters))[0]
+
+
+def _most(n: int, n_clusters: int) -> int:
+    return min(n, max(MOST, n_clusters), ceil(_MOST_FACTOR * sqrt(n * n_clusters)))
 
 
 def _sizes(n: int, n_clusters: int, most: int) -> list[int]:
