@@ -845,7 +845,7 @@ def test_a_file_that_fails_does_not_keep_the_others_from_being_written(
 ):
     (tmp_path / "rows.csv").write_text("a,b\n" + "1,2\n3,4\n5,7\n" * 20)
 
-    def full(labels, path):
+    def full(labels, path, beside):
         raise OSError(28, "No space left on device", path)
 
     monkeypatch.setattr("sketchmeans.cli.fit.write_labels", full)

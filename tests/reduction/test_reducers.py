@@ -563,7 +563,7 @@ ERRORS = [
     (LaplacianScore(n_clusters=0), "n_clusters=0 should be an integer >= 1"),
     (
         FeatureSampling(svd="slow"),
-        r"svd='slow' should be one of \['fast', 'exact'\]",
+        r"svd='slow' should be one of \['fast', 'truncated', 'exact'\]",
     ),
     (
         SignProjection(method="x"),

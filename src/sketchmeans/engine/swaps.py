@@ -174,6 +174,7 @@ class _Pool:
         self, rng: np.random.Generator, limits: dict[str, Any], on_trial: OnPass
     ) -> LloydResult:
         """Return the best result after trials of all members, until all have failed."""
+        trial = 0
         for trial in range(1, most_trials(len(self.best.counts)) + 1):
             self.members = [member for member in self.members if self._may_gain(member)]
             if not self.members:
@@ -182,21 +183,25 @@ class _Pool:
             if on_trial(trial, self.best.cost):
                 self.best.stopped = True
                 return self.best
-        return self._exchange_rows(limits)
+        if self._exchange_rows(limits):
+            on_trial(trial + 1, self.best.cost)
+        return self.best
 
-    def _exchange_rows(self, limits: dict[str, Any]) -> LloydResult:
-        """Return the best of all members after moves of single rows."""
+    def _exchange_rows(self, limits: dict[str, Any]) -> bool:
+        """Move single rows of all members, and say whether the best is better."""
         k = len(self.best.counts)
         starts = []
         for result in self._distinct([member.result for member in self.all]):
             moved = exchange_rows(self.distances, self.weights, result.labels, k)
             if (moved != result.labels).any():
                 starts.append(self.engine.centers_of_partition(moved, k))
-        if starts:
-            found = min(lloyd(self.engine, _join(starts), **limits), key=_cost)
-            if found.cost < self.best.cost:
-                self.best = _go_on(self.best, found)
-        return self.best
+        if not starts:
+            return False
+        found = min(lloyd(self.engine, _join(starts), **limits), key=_cost)
+        if found.cost >= self.best.cost:
+            return False
+        self.best = _go_on(self.best, found)
+        return True
 
     def _may_gain(self, member: _Member) -> bool:
         """Say whether trials of a member go on: there are rows to move a centre to."""
