@@ -691,7 +691,8 @@ def test_a_model_agrees_with_itself_on_its_training_rows(kernel, estimator, seed
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     np.testing.assert_array_equal(distances.argmin(axis=1), model.labels_)
     assert (distances.min(axis=1) ** 2).mean() == pytest.approx(model.cost_, rel=1e-7)
-    assert model.cost_path_.min() == model.cost_
+    # The last pass may move no row, and round the same sum otherwise.
+    assert model.cost_path_.min() == pytest.approx(model.cost_, rel=1e-12)
     assert len(model.cost_path_) == model.n_iter_
     np.testing.assert_array_equal(
         model.fit_predict(X),

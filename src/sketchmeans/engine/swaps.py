@@ -198,7 +198,7 @@ class _Pool:
         if not starts:
             return False
         found = min(lloyd(self.engine, _join(starts), **limits), key=_cost)
-        if found.cost >= self.best.cost:
+        if found.cost > (1.0 - _SAME) * self.best.cost:
             return False
         self.best = _go_on(self.best, found)
         return True
