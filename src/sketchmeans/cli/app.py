@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from sketchmeans.cli.compare import choose, compare
+from sketchmeans.cli.choose import choose
+from sketchmeans.cli.compare import compare
 from sketchmeans.cli.demo import demo
 from sketchmeans.cli.explain import certify, info, report
 from sketchmeans.cli.fit import fit, predict
