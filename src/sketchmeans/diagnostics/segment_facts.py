@@ -31,6 +31,7 @@ from sketchmeans.diagnostics.segment_wording import (
     format_date,
     format_percent,
     format_quantity,
+    to_few_words,
     to_words,
 )
 from sketchmeans.numerics.linalg import Array
@@ -131,6 +132,17 @@ def take_members(source: Any, rows: Rows, numbers: Array) -> Block:
     return np.concatenate(parts)[back]
 
 
+def list_levels(source: Any) -> frozenset[int]:
+    """Return the features that say whether a row has a level of a category."""
+    words = BooleanEncoder | CategoryEncoder
+    return frozenset(
+        j
+        for column in _list_columns(source, ())
+        if isinstance(column.encoder, words)
+        for j in range(column.span.start, column.span.stop)
+    )
+
+
 def _list_columns(source: Any, names: Sequence[str]) -> list[_Column]:
     encoders = source.preparation.encoders if hasattr(source, "preparation") else ()
     if not encoders:
@@ -221,13 +233,14 @@ class _Levels:
         )
 
     def _make_phrase(self, level: str, share: float) -> str:
-        often, name = "mostly" if share >= 0.5 else "often", to_words(self._column.name)
+        often = "mostly" if share >= 0.5 else "often"
+        name = to_few_words(self._column.name)
         is_flag = isinstance(self._column.encoder, BooleanEncoder)
         if is_flag and level.lower() in _YES:
             return f"{often} {name}"
         if is_flag and level.lower() in _NO:
             return f"{often} not {name}"
-        return f"{often} {to_words(level)} {name}"
+        return f"{often} {to_few_words(level)} {name}"
 
 
 class _Numbers:
@@ -271,7 +284,7 @@ class _Numbers:
         if isinstance(column.encoder, DateEncoder):  # by age
             reference, span = column.encoder.reference, float(np.ptp(self._values))
             day, usual = (format_date(reference - v, span) for v in (typical, overall))
-            phrase = f"{'early' if is_high else 'recent'} {name}"
+            phrase = f"{'early' if is_high else 'recent'} {to_few_words(column.name)}"
             text = f"{name}: about {day} (all: {usual})"
             return Fact(column.name, None, -strength, day, usual, text, phrase)
         how, after, is_whole = "about ", "", self._is_whole
@@ -280,7 +293,7 @@ class _Numbers:
             how, after, is_whole = "", " on average", False
         shown, usual = (format_quantity(v, is_whole) for v in (typical, overall))
         text = f"{name}: {how}{shown}{after} (all: {usual})"
-        phrase = f"{'high' if is_high else 'low'} {name}"
+        phrase = f"{'high' if is_high else 'low'} {to_few_words(column.name)}"
         return Fact(column.name, None, strength, typical, overall, text, phrase)
 
 

@@ -14,16 +14,16 @@ from sketchmeans.numerics.escape import escape_line
 if TYPE_CHECKING:
     from sketchmeans.diagnostics.segment_facts import Fact
 
-#: Longest word for a column or a level.
-_WORD_LENGTH = 28
+#: Longest name of a column or a level in a phrase, and in a fact.
+_PHRASE_LENGTH, _FACT_LENGTH = 28, 120
 #: Facts of at least this strength are worth a name.
 _TELLING = 0.33
 #: Days of a range below which days are told apart, and not months.
 _FEW_DAYS = 400.0
 
 
-def to_words(name: str) -> str:
-    """Return the name of a column or a level as words.
+def to_words(name: str, length: int = _FACT_LENGTH) -> str:
+    """Return the name of a column or a level as words, cut where it is too long.
 
     Examples
     --------
@@ -33,9 +33,14 @@ def to_words(name: str) -> str:
     text = " ".join(escape_line(str(name)).replace("_", " ").split())
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1]
-    if len(text) > _WORD_LENGTH:
-        text = f"{text[: _WORD_LENGTH - 1]}…"
+    if len(text) > length:
+        text = f"{text[: length - 1]}…"
     return text or "(no name)"
+
+
+def to_few_words(name: str) -> str:
+    """Return the name of a column or a level as words for a phrase."""
+    return to_words(name, _PHRASE_LENGTH)
 
 
 def format_percent(share: float) -> str:

@@ -33,10 +33,10 @@ from sketchmeans.theory.results import Result
 N_FACTS = 3
 #: Words for how likely a segment is found again, from the least value on.
 _VERDICTS = (
-    (0.85, "stable", "another sample of the rows would show it again"),
-    (0.75, "rather stable", "another sample would show about the same segment"),
-    (0.6, "uncertain", "another sample may draw its borders elsewhere"),
-    (0.0, "unstable", "another sample would probably not show it"),
+    (0.85, "stable", "another sample would show it again"),
+    (0.75, "rather stable", "another sample would show about the same"),
+    (0.6, "uncertain", "its borders may move in another sample"),
+    (0.0, "unstable", "another sample may not show it"),
 )
 
 

@@ -49,18 +49,25 @@ class Features(Result):
         Mean and standard deviation over all rows.
     cluster_means : ndarray of shape (k, d)
         Those of all rows for a cluster without rows.
+    scaled : Features or None
+        The same as the model sees them, where these are in the units of a table.
     """
 
     mean: Array
     deviation: Array
     cluster_means: Array
+    scaled: Features | None = None
 
     @cached_property
     def differences(self) -> Array:
         """How many standard deviations a cluster's mean is above that of all rows.
 
-        Of shape (k, d); 0 for a feature that does not vary.
+        Of shape (k, d); 0 for a feature that does not vary.  On the scale that the
+        model sees, on which skewed amounts are logarithmic: a few rich rows would
+        dwarf everything else.
         """
+        if self.scaled is not None:
+            return self.scaled.differences
         return divide(self.cluster_means - self.mean, self.deviation, 0.0)
 
     @cached_property
@@ -171,6 +178,7 @@ class ClusterSummary(Result):
                 prepared.inverse_transform(features.mean),
                 prepared.inverse_deviation(features.mean, features.deviation),
                 prepared.inverse_transform(features.cluster_means),
+                features,
             ),
         )
 
