@@ -7,7 +7,13 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
 
-from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans, TableClusterer
+from sketchmeans import (
+    KernelKMeans,
+    NystromKMeans,
+    SketchedKMeans,
+    SpectralKMeans,
+    TableClusterer,
+)
 from sketchmeans.datasets import make_customers
 from sketchmeans.diagnostics import cluster_summary, describe_segments
 from sketchmeans.diagnostics.members import SmallestRows, draw_keys, draw_members
@@ -78,10 +84,17 @@ def test_names_from_labels_are_those_of_a_pass_over_all_rows(found):
 
 def test_segments_that_are_there_are_stable_and_others_are_not():
     X, _ = make_blobs(300, 3, centers=3, cluster_std=0.5, random_state=1)
-    for estimator in (NystromKMeans, SketchedKMeans, KernelKMeans):
-        model = estimator(3, random_state=0).fit(X)
+    given = {"gamma": 0.05, "init": X[[0, 1, 2]], "landmarks": X[:40], "rank": 30}
+    for model in (
+        NystromKMeans(3, random_state=0, **given),
+        NystromKMeans(3, reducer="svd", random_state=0),
+        SketchedKMeans(3, random_state=0),
+        KernelKMeans(3, kernel="polynomial", degree=2, random_state=0),
+        SpectralKMeans(3, random_state=0),
+    ):
+        model.fit(X)
         for segment in describe_segments(model, X).segments:
-            assert segment.stability > 0.95, estimator
+            assert segment.stability > 0.95, model
             assert segment.verdict[0] == "stable"
     noise = np.random.default_rng(0).normal(size=(300, 8))
     model = SketchedKMeans(6, random_state=0).fit(noise)

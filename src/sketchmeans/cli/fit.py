@@ -127,11 +127,10 @@ def _name_segments(screen: Screen, model: Any, table: Any) -> None:
     """Name the segments after what sets them apart; the fit is kept if that fails."""
     from sketchmeans.diagnostics.segments import name_fitted
 
-    with screen.show_status("Naming segments"):
-        try:
-            name_fitted(model, table)
-        except (OSError, ValueError, MemoryError) as error:
-            screen.print_error(f"Segments have no names: {error}", "Warning", "yellow")
+    try:
+        name_fitted(model, table)
+    except (OSError, ValueError, MemoryError) as error:
+        screen.print_error(f"Segments have no names: {error}", "Warning", "yellow")
 
 
 def _sort_outputs(outputs: dict[str, str | None], files: Sequence[str]) -> None:

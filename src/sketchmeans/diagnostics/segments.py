@@ -204,7 +204,7 @@ def name_fitted(model: TableClusterer, X: Any) -> Segments:
 def open_described(model: Any, X: Any) -> tuple[AnyModel, Any, Table | None]:
     """Return the inner model, the rows that it sees, and the table of these."""
     if isinstance(model, TableClusterer):
-        table = as_table(X, like=getattr(model, "dialect_", None))
+        table = as_table(X)  # read once; its rows are read as those of the fit were
         return check_any_model(model.estimator_), model.prepare(table), table
     inner = check_any_model(model)
     found = validate_input(inner, X, reset=False)

@@ -104,7 +104,16 @@ def _make_twin(model: AnyModel, n_rows: int, seed: int) -> Any:
     m = min(max(_LANDMARKS, k), n_rows)
     kernel: Any = model.kernel_
     if isinstance(model, KernelKMeans):
-        return NystromKMeans(kernel=kernel, n_landmarks=m, **changes)
-    changes |= {"kernel": kernel, "init": "auto", "landmarks": "uniform", "rank": None}
+        return NystromKMeans(
+            kernel=kernel, n_landmarks=m, n_jobs=model.n_jobs, **changes
+        )
     m = min(int(model.landmarks_.shape[0]), m)
-    return clone(model).set_params(n_landmarks=m, **changes)
+    return NystromKMeans(
+        kernel=kernel,
+        n_landmarks=m,
+        reducer=None if model.reducer is None else clone(model.reducer, safe=False),
+        n_init=model.n_init,
+        max_iter=model.max_iter,
+        n_jobs=model.n_jobs,
+        **changes,
+    )
