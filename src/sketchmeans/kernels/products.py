@@ -86,6 +86,12 @@ class Polynomial(_ProductKernel):
     def _finish(self, values: Array) -> Array:
         values *= float(self.gamma)
         values += self.coef0
+        if not float(self.degree).is_integer() and (values < 0.0).any():
+            raise ValueError(
+                f"degree={self.degree!r} should be a whole number for these rows: "
+                f"gamma x·z + coef0 is {values.min():.3g} for some of them, and a "
+                "negative number has no such power."
+            )
         return np.power(values, self.degree, out=values)
 
 
