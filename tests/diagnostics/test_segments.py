@@ -192,3 +192,11 @@ def test_equal_names_are_told_apart():
     long = [[fact("high " + "x" * 60), fact("low " + "y" * 60)]] * 2
     assert all(len(name) <= 80 for name in name_segments(long, [1, 1]))
     assert name_segments([[]], [5]) == ["All rows"]
+
+
+def test_names_of_columns_may_hold_anything():
+    frame = pd.DataFrame({"a\u200d\n\x1b_": np.repeat([0.0, 9.0], 20), " ": 1.0})
+    model = TableClusterer(SketchedKMeans(2, random_state=0)).fit(frame)
+    found = name_fitted(model, frame)
+    assert all(name.isprintable() for name in model.segment_names_)
+    assert sorted(found.names) == sorted(["High a\\n\\x1b", "Low a\\n\\x1b"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.cluster.segment_names import segment_names
+from sketchmeans.cluster.segment_names import check_segment_names, segment_names
 from sketchmeans.cluster.table import TableClusterer
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource, Table, as_table
@@ -197,12 +197,14 @@ def name_fitted(model: TableClusterer, X: Any) -> Segments:
     members = draw_members(labels, k, members_per_cluster(k, source.shape[1]))
     typical = np.asarray(model.exemplar_indices_)[:, None]
     found = describe_members(model, source, members, typical)
-    model.segment_names_ = found.names
+    model.segment_names_ = check_segment_names(found.names, k)
     return found
 
 
 def open_described(model: Any, X: Any) -> tuple[AnyModel, Any, Table | None]:
     """Return the inner model, the rows that it sees, and the table of these."""
+    if isinstance(model, TableClusterer) and isinstance(X, PreparedSource):
+        return check_any_model(model.estimator_), X, None
     if isinstance(model, TableClusterer):
         table = as_table(X)  # read once; its rows are read as those of the fit were
         return check_any_model(model.estimator_), model.prepare(table), table

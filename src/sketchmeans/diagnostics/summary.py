@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.cluster.segment_names import segment_names
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
@@ -113,6 +114,8 @@ class ClusterSummary(Result):
     features : Features or None
     agreement : Agreement or None
         With known classes, if these were given.
+    segment_names : tuple of str
+        What the clusters are called.
     """
 
     n_rows: int
@@ -124,6 +127,7 @@ class ClusterSummary(Result):
     exemplars: Block | None
     features: Features | None
     agreement: Agreement | None = None
+    segment_names: tuple[str, ...] = ()
 
     @property
     def cost(self) -> float:
@@ -221,7 +225,7 @@ def summarize_members(
     model: Any, X: Any, *, y: Any = None, n_exemplars: int = 5
 ) -> tuple[ClusterSummary, Members]:
     """Return the summary, and random rows of each cluster, by their numbers in `X`."""
-    model = check_any_model(model)
+    owner, model = model, check_any_model(model)
     n_exemplars = check_integer("n_exemplars", n_exemplars)
     X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
@@ -262,6 +266,7 @@ def summarize_members(
         exemplars=exemplars,
         features=None if sums is None else sums.to_features(counts.sizes),
         agreement=None if y is None else agreement(y, counts.labels, k),
+        segment_names=segment_names(owner),
     )
     if isinstance(X, PreparedSource):
         summary = summary.in_units_of(X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -179,12 +179,7 @@ SpectralKMeans
     >>> report.summary.n_rows
     150
     """
-    target: Path | None = _check_path("path", path)
-    book = None if xlsx is None else _check_path("xlsx", xlsx)
-    if target and target.suffix.lower() == ".xlsx":
-        target, book = None, target
-    if book is not None:
-        check_workbooks()
+    page, book = _check_files(path, xlsx)
     check_integer("sample_size", sample_size)
     inner, source, table = open_described(model, X)
     rows = validate_input(inner, source, reset=False)
@@ -222,7 +217,7 @@ SpectralKMeans
         data=_describe_table(rows, called),
         names=names,
         levels=list_levels(source),
-        summary=summary,
+        summary=replace(summary, segment_names=segments.names),
         segments=segments,
         row_map=sampled,
         certificate=bound,
@@ -231,7 +226,7 @@ SpectralKMeans
         title=_make_title(rows, called) if title is None else str(title),
         command=command,
     )
-    return _write(found, target, book)
+    return _write(found, page, book)
 
 
 def _write(found: Findings, page: Path | None, book: Path | None) -> Report:
@@ -283,6 +278,18 @@ def _certify(
         ratio=_PROOF_RATIO if takes_time else None,
         random_state=rng,
     )
+
+
+def _check_files(path: Any, xlsx: Any) -> tuple[Path | None, Path | None]:
+    """Return the page and the workbook to write, of which one may be missing."""
+    page = _check_path("path", path)
+    book = None if xlsx is None else _check_path("xlsx", xlsx)
+    is_book = page.suffix.lower() == ".xlsx"
+    if is_book and book is not None:
+        raise ValueError(f"xlsx={xlsx!r} should be None: path={path!r} is a workbook.")
+    if is_book or book is not None:
+        check_workbooks()
+    return (None, page) if is_book else (page, book)
 
 
 def _check_path(name: str, path: Any) -> Path:
