@@ -82,7 +82,8 @@ def test_links_between_pages_resolve(page):
             continue
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
-        example = re.search(r"gallery/(\w+/\w+)\.(?:rst|md)$", path)
+        drawn = re.sub(r"images/sphx_glr_(\w+)_\d{3}\.png$", r"\1.rst", path)
+        example = re.search(r"gallery/(\w+/\w+)\.(?:rst|md)$", drawn)
         if example:
             target = ROOT / "examples" / f"{example[1]}.py"
         elif re.search(r"(gallery|api)/index\.\w+$", path):
