@@ -364,7 +364,7 @@ class SpectralKMeans(Clusterer):
         elif isinstance(graph, GaussianGraph):
             self.landmarks_, self.gamma_ = graph.points, graph.gamma
 
-    def _graph(self, rows: Rows) -> Graph:
+    def _graph(self) -> Graph:
         if self.landmarks_ is None:
             return GivenGraph(len(self._masses), self._shares)
         if self.gamma_ is not None:
@@ -376,7 +376,7 @@ class SpectralKMeans(Clusterer):
         return NeighborGraph(nearest, self._scales, self.n_neighbors_)
 
     def _space(self, rows: Rows) -> GraphSpace:
-        return GraphSpace(self._graph(rows), self._masses)
+        return GraphSpace(self._graph(), self._masses)
 
     def _centers(self, space: Any) -> Centers:
         none = np.empty((1, len(self._squared_norms), 0))
