@@ -196,6 +196,17 @@ def test_equal_names_are_told_apart():
     assert name_segments([[]], [5]) == ["All rows"]
 
 
+def test_small_values_are_told_from_zero():
+    rng = np.random.default_rng(0)
+    money = np.exp(np.repeat([3.0, 9.0], [400, 100]) + 0.1 * rng.normal(size=500))
+    model = SketchedKMeans(2, random_state=0).fit(money[:, None])
+    found = describe_segments(model, money[:, None], feature_names=["money"])
+    assert "about 0" not in repr(found)
+    values = np.repeat([1e-6, 50.0], 40)[:, None]
+    found = describe_segments(SketchedKMeans(2, random_state=0).fit(values), values)
+    assert "x0: about 0 (all: 25)" in repr(found)
+
+
 def test_names_of_columns_may_hold_anything():
     frame = pd.DataFrame({"a\u200d\n\x1b_": np.repeat([0.0, 9.0], 20), " ": 1.0})
     model = TableClusterer(SketchedKMeans(2, random_state=0)).fit(frame)

@@ -145,7 +145,7 @@ def describe_segments(
     A name is made of what sets a cluster apart, unless ``model.segment_names_`` has
     one.  Facts compare medians, or shares of categories, with those of all rows; those
     of large tables come from up to 20,000 rows, of each cluster the same number.  How
-    stable clusters are is found from 12 fits to resampled rows, 1,500 at a time.
+    stable clusters are is found from 20 fits to resampled rows, 1,500 at a time.
 
     Costs a pass over the rows.
 

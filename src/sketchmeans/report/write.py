@@ -190,7 +190,8 @@ SpectralKMeans
         check_option(
             "certificate", certificate, ("auto", "semidefinite", "nystrom", "subsample")
         )
-    map_rng, bound_rng, sample_rng = as_generator(random_state).spawn(3)
+    segment_rng = as_generator(random_state, copy=True)  # as in describe_segments
+    map_rng, bound_rng = as_generator(random_state).spawn(2)
     on_stage("clusters")
     n_exemplars = _EXEMPLARS if shape is None else _IMAGES
     summary, members = summarize_members(
@@ -204,7 +205,7 @@ SpectralKMeans
         summary.exemplar_indices,
         ids=find_ids(model, table, id_column, summary),
         feature_names=names if shape is None else [],  # pixels say nothing
-        rng=sample_rng,
+        rng=segment_rng,
     )
     on_stage("map")
     sampled = row_map(inner, source, sample_size=sample_size, random_state=map_rng)
