@@ -174,13 +174,14 @@ SpectralKMeans
     (4, 'customer_id')
     """
     inner, source, table = open_described(model, X)
+    id_column = find_id_column(model, table, id_column)
     summary, members = summarize_members(inner, source)
     return describe_members(
         model,
         source,
         members,
         summary.exemplar_indices,
-        ids=find_ids(model, table, id_column, summary),
+        ids=read_ids(table, id_column, summary),
         feature_names=feature_names,
         rng=as_generator(random_state),
     )
@@ -221,19 +222,24 @@ class Ids:
     values: dict[int, str]
 
 
-def find_ids(
-    model: Any, table: Table | None, column: str | None, summary: ClusterSummary
-) -> Ids | None:
-    """Return the ids of typical rows; None if there is no column of these."""
-    types = None if table is None else table.types
-    if column is None and types is not None:
+def find_id_column(model: Any, table: Table | None, column: str | None) -> str | None:
+    """Return the column that names rows, given or found; None if there is none."""
+    types = (None if table is None else table.types) or {}
+    if column is not None and column not in types:
+        known = ", ".join(list(types)[:20]) or "it has no names of columns"
+        raise ValueError(f"id_column={column!r} should be a column of X: {known}.")
+    if column is None:
         plan = getattr(model, "plan_", [])
-        known = [c.name for c in plan if c.kind == "identifier" and c.name in types]
-        column = known[0] if known else None
-    elif column is not None and (types is None or column not in types):
-        there = ", ".join(list(types or {})[:20]) or "it has no names of columns"
-        raise ValueError(f"id_column={column!r} should be a column of X: {there}.")
-    if column is None or table is None:
+        found = [c.name for c in plan if c.kind == "identifier" and c.name in types]
+        column = found[0] if found else None
+    return column
+
+
+def read_ids(
+    table: Table | None, column: str | None, summary: ClusterSummary
+) -> Ids | None:
+    """Return the ids of typical rows."""
+    if table is None or column is None:
         return None
     numbers = np.unique(summary.exemplar_indices[summary.exemplar_indices >= 0])
     found = table.records([column]).take(numbers).column(0).to_pylist()

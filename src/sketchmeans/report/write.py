@@ -28,8 +28,9 @@ from sketchmeans.diagnostics.fitted import AnyModel, has_given_kernel
 from sketchmeans.diagnostics.segment_facts import list_levels
 from sketchmeans.diagnostics.segments import (
     describe_members,
-    find_ids,
+    find_id_column,
     open_described,
+    read_ids,
 )
 from sketchmeans.diagnostics.summary import summarize_members
 from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
@@ -182,6 +183,7 @@ SpectralKMeans
     page, book = _check_files(path, xlsx)
     check_integer("sample_size", sample_size)
     inner, source, table = open_described(model, X)
+    id_column = find_id_column(model, table, id_column)
     rows = validate_input(inner, source, reset=False)
     names = _resolve_names(feature_names, inner, rows)
     shape = _check_shape(image_shape, names)
@@ -203,7 +205,7 @@ SpectralKMeans
         source,
         members,
         summary.exemplar_indices,
-        ids=find_ids(model, table, id_column, summary),
+        ids=read_ids(table, id_column, summary),
         feature_names=names if shape is None else [],  # pixels say nothing
         rng=segment_rng,
     )
