@@ -18,7 +18,8 @@ from sketchmeans.cluster import (
     SpectralKMeans,
 )
 from sketchmeans.cluster.scales import ScalePath
-from sketchmeans.cluster.table import GAPS, SCALES, TableClusterer
+from sketchmeans.cluster.table import TableClusterer
+from sketchmeans.cluster.table_steps import GAPS, SCALES
 from sketchmeans.engine.init import (
     KMeansParallel,
     KMeansPlusPlus,
