@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.cluster.within import keep_in_line, open_within
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
@@ -179,11 +180,11 @@ def cluster_summary(
     Parameters
     ----------
     model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
-        Fitted.
+        Fitted; also in a `TableClusterer`, or at the end of a `Pipeline`.
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
         ``kernel="precomputed"``.  Rows that `TableClusterer` prepared are described in
-        the units of their table.
+        the units of their table, those of a `Pipeline` as its last step sees them.
     y : array-like of shape (n,), optional
         Known classes.
     n_exemplars : int, default=5
@@ -199,7 +200,8 @@ def cluster_summary(
     >>> found.sizes, found.agreement.accuracy
     (array([200, 200, 200]), 1.0)
     """
-    model = check_any_model(model)
+    model, X = open_within(model, X)
+    model, y = check_any_model(model), keep_in_line(X, y)
     n_exemplars = check_integer("n_exemplars", n_exemplars)
     X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:

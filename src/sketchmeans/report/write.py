@@ -12,6 +12,11 @@ from typing import Any
 from scipy import sparse
 
 from sketchmeans.cluster import SpectralKMeans
+from sketchmeans.cluster.within import (
+    find_feature_names,
+    keep_in_line,
+    open_within,
+)
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics import (
@@ -99,7 +104,7 @@ def write_report(
     Parameters
     ----------
     model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
-        Fitted.
+        Fitted; also in a `TableClusterer`, or at the end of a `Pipeline`.
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
         ``kernel="precomputed"``.
@@ -149,13 +154,16 @@ def write_report(
     >>> report.summary.n_rows
     150
     """
-    model = check_any_model(model)
+    names_within = find_feature_names(model)
+    model, X = open_within(model, X)
+    model, y = check_any_model(model), keep_in_line(X, y)
     target = _check_path(path)
     check_integer("sample_size", sample_size)
     table = validate_input(model, X, reset=False)
     if isinstance(table, Source):
         X = table  # opened once: opening a text file reads through it
-    names = _resolve_names(feature_names, model, table)
+    given = names_within if feature_names is None else feature_names
+    names = _resolve_names(given, model, table)
     shape = _check_shape(image_shape, names)
     tables = _check_paths(paths)
     if not isinstance(certificate, Certificate | None):
