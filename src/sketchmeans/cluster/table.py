@@ -136,6 +136,8 @@ class TableClusterer(
     exemplar_indices_, exemplars_ : ndarray of shape (k,) and (k, d)
         The row of the table that is nearest to the centre of each cluster: its number
         and its values, in the units of the table; objects if some are words or dates.
+    segment_names_ : tuple of str
+        A name for each cluster, once `describe_segments` or `rename_segments` set it.
     cost_, inertia_, cluster_sizes_, n_iter_, converged_
         As in `estimator_`, like the exemplars only if that has them.
     dialect_, zero_based_ : dict or None, bool
@@ -220,6 +222,7 @@ class TableClusterer(
         with progress.within("clustering", estimator):
             labels = fit_labels(estimator, rows_for(self, estimator, prepared), extra)
         progress.finish()
+        self.__dict__.pop("segment_names_", None)
         return self._store(estimator, prepared, labels)
 
     @if_estimator_has("partial_fit")
@@ -229,13 +232,6 @@ class TableClusterer(
 
         The first batch tells how tables are prepared, and should be like the rest.
         After `fit`, this goes on from there.  ``labels_`` are those of the last batch.
-
-        Parameters
-        ----------
-        X : DataFrame, array-like, sparse matrix, path or `Source`
-        y : ignored
-        sample_weight : array-like of shape (n,), optional
-            For an estimator that takes weights.
         """
         refuse_collection(X)
         self._check_params()
@@ -258,7 +254,7 @@ class TableClusterer(
         progress = Progress(self)
         self._fit_preparation(X, None, progress)
         progress.finish()
-        for name in ("estimator_", "labels_", "exemplar_indices_"):
+        for name in ("estimator_", "labels_", "exemplar_indices_", "segment_names_"):
             self.__dict__.pop(name, None)
         return self
 
