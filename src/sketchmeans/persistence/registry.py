@@ -66,6 +66,7 @@ from sketchmeans.persistence.kinds import (
     rows,
     text,
 )
+from sketchmeans.persistence.pipelines import STEP_SPECS, pipeline_spec
 from sketchmeans.persistence.plans import PLAN, PLAN_RECORDS
 from sketchmeans.reduction import (
     ApproximateSVD,
@@ -336,6 +337,8 @@ _SPECS = [
         check=check_signs,
     ),
     *(_spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
+    *STEP_SPECS,
+    pipeline_spec(_REDUCERS | {Nystrom}, _CLUSTERERS | {TableClusterer}),
 ]
 
 _RECORDS = (

@@ -162,8 +162,9 @@ def write_report(
     table = validate_input(model, X, reset=False)
     if isinstance(table, Source):
         X = table  # opened once: opening a text file reads through it
-    given = names_within if feature_names is None else feature_names
-    names = _resolve_names(given, model, table)
+    if feature_names is None and not has_given_kernel(model):
+        feature_names = names_within
+    names = _resolve_names(feature_names, model, table)
     shape = _check_shape(image_shape, names)
     tables = _check_paths(paths)
     if not isinstance(certificate, Certificate | None):
