@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sketchmeans.kernels import Kernel
     from sketchmeans.landmarks import Landmarks, select_landmarks
     from sketchmeans.nystrom import Nystrom
-    from sketchmeans.onnx import to_onnx
     from sketchmeans.persistence import ModelFileError, load, save
     from sketchmeans.reduction import (
         ApproximateSVD,
@@ -57,7 +56,6 @@ __all__ = [
     "open_rows",
     "save",
     "select_landmarks",
-    "to_onnx",
 ]
 
 #: Public names and where they live.  They load on first use, because the import of
@@ -82,7 +80,6 @@ _HOMES = {
     "open_rows": "data.sources",
     "save": "persistence",
     "select_landmarks": "landmarks",
-    "to_onnx": "onnx",
 }
 
 register_adapter("dask", "sketchmeans.distributed")

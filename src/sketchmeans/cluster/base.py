@@ -18,6 +18,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from sketchmeans.cluster.html import FittedHTML
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.engine.blocks import BlockEngine, new_engine
@@ -100,6 +101,7 @@ _TOLERANCE, _CLUSTERS = 1e-4, 100
 
 
 class Clusterer(
+    FittedHTML,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.cluster.base import FitOnly, if_estimator_has, of_estimator
 from sketchmeans.cluster.batches import refuse_collection
+from sketchmeans.cluster.html import FittedHTML
 from sketchmeans.cluster.raw_tables import (
     PreparedElsewhere,
     map_elsewhere,
@@ -58,6 +59,7 @@ NO_CLUSTER = -1
 
 
 class TableClusterer(
+    FittedHTML,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
