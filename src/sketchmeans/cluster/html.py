@@ -102,7 +102,9 @@ def _typical_rows(model: Any, k: int) -> tuple[list[str], Sequence[Any]]:
 
 
 def _show(value: Any) -> str:
-    return f"{value:,.4g}" if isinstance(value, int | float) else str(value)
+    if not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,.0f}" if 1000.0 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _text(value: Any) -> str:
@@ -126,7 +128,9 @@ def _line(costs: Array) -> str:
         return ""
     low, high = float(costs.min()), float(costs.max())
     x = np.linspace(2.0, _WIDTH - 2.0, len(costs))
-    y = 2.0 + (_HEIGHT - 4.0) * (high - costs) / ((high - low) or 1.0)
+    is_flat = not high > low
+    heights = np.full(len(costs), 0.5) if is_flat else (high - costs) / (high - low)
+    y = 2.0 + (_HEIGHT - 4.0) * heights
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
     words = f"cost over {len(costs)} passes, from {costs[0]:.4g} to {costs[-1]:.4g}"
     return (

@@ -26,6 +26,7 @@ from sketchmeans.diagnostics.agreement import (
     compare_models,
     normalized_mutual_info_score,
 )
+from sketchmeans.diagnostics.card import model_card
 from sketchmeans.diagnostics.certificate import certificate
 from sketchmeans.diagnostics.certificate_result import Certificate
 from sketchmeans.diagnostics.cluster_count import (
@@ -65,6 +66,7 @@ __all__ = [
     "clustering_accuracy",
     "column_summary",
     "compare_models",
+    "model_card",
     "normalized_mutual_info_score",
     "plan",
     "row_map",
