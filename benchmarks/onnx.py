@@ -52,7 +52,8 @@ def compare(name, model, X, one):
     print(
         f"| {name} | {found.n_rows:,} | {len(found.rows)} | {found.n_border} "
         f"| {found.size / 1024:,.0f} kB | {found.seconds:.2f} s "
-        f"| {found.onnx_seconds:.2f} s | {1e6 * ours:,.0f} µs | {1e6 * theirs:,.0f} µs |",
+        f"| {found.onnx_seconds:.2f} s | {1e6 * ours:,.0f} µs "
+        f"| {1e6 * theirs:,.0f} µs |",
         flush=True,
     )
     return [
@@ -75,7 +76,7 @@ def main():
         for kernel in KERNELS:
             model = NystromKMeans(10, kernel=kernel, random_state=0).fit(X)
             notes += compare(f"{kernel}, {dtype}", model, X, X[:1])
-    table = make_customers(n).drop(columns="signed_up")
+    table = make_customers(n)[0].drop(columns="signed_up")
     model = TableClusterer(NystromKMeans(6, random_state=0)).fit(table)
     notes += compare("customers", model, table, table[:1])
     print("", *notes, sep="\n")

@@ -22,7 +22,7 @@ def client(tmp_path_factory):
         warnings.filterwarnings("ignore", "Using `httpx`")
         from fastapi.testclient import TestClient
 
-    frame = make_customers(400)[["age", "plan", "orders"]]
+    frame = make_customers(400)[0][["age", "plan", "orders"]]
     model = TableClusterer(NystromKMeans(3, n_landmarks=40, random_state=0)).fit(frame)
     rename_segments(model, {j: f"Name {j}" for j in range(3)})
     path = tmp_path_factory.mktemp("serve") / "m.skm"
