@@ -14,12 +14,13 @@ import typer
 from sketchmeans.cli.choose import choose
 from sketchmeans.cli.compare import compare
 from sketchmeans.cli.demo import demo
-from sketchmeans.cli.explain import certify, info, report
+from sketchmeans.cli.explain import certify, info
 from sketchmeans.cli.export import card, export
 from sketchmeans.cli.fit import fit, predict
 from sketchmeans.cli.options import add_options
 from sketchmeans.cli.plan import plan
 from sketchmeans.cli.rename import rename
+from sketchmeans.cli.report import report
 from sketchmeans.cli.screen import (
     Screen,
     current_screen,

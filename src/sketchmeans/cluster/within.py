@@ -30,15 +30,23 @@ def open_within(model: Any, X: Any) -> tuple[Any, Any]:
     A `TableClusterer` prepares them block by block, the steps of a `Pipeline`
     transform all of them in memory.
     """
-    if isinstance(model, Pipeline):
-        check_is_fitted(model)
-        return open_within(model.steps[-1][1], _transform(model, X))
+    model, X = open_pipeline(model, X)
     if isinstance(model, TableClusterer):
         if not isinstance(X, PreparedSource):
             check_is_fitted(model, "estimator_")
             X = model.prepare(X)
         return open_within(model.estimator_, X)
     return model, X
+
+
+def open_pipeline(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return the last step of a pipeline, and a table as it sees it."""
+    if not isinstance(model, Pipeline):
+        return model, X
+    check_is_fitted(model)
+    if isinstance(X, str | os.PathLike | Source | Table):
+        X = load_table(model, X)
+    return model.steps[-1][1], model[:-1].transform(X) if len(model.steps) > 1 else X
 
 
 def find_feature_names(model: Any) -> list[str] | None:
@@ -59,12 +67,6 @@ def keep_in_line(X: Any, values: Any) -> Any:
     if is_whole and len(X) != X.n_table_rows == np.shape(values)[0]:
         return X.select(np.asarray(values))
     return values
-
-
-def _transform(model: Pipeline, X: Any) -> Any:
-    if isinstance(X, str | os.PathLike | Source | Table):
-        X = load_table(model, X)
-    return model[:-1].transform(X) if len(model.steps) > 1 else X
 
 
 def load_table(model: Any, X: Any) -> Any:
