@@ -10,6 +10,7 @@ import numpy as np
 
 from sketchmeans.cluster.segment_names import check_segment_names, segment_names
 from sketchmeans.cluster.table import TableClusterer
+from sketchmeans.cluster.within import open_pipeline
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource, Table, as_table
 from sketchmeans.data.rows import as_rows
@@ -173,6 +174,7 @@ SpectralKMeans
     >>> len(set(found.names)), found.id_column
     (4, 'customer_id')
     """
+    model, X = open_pipeline(model, X)
     inner, source, table = open_described(model, X)
     id_column = find_id_column(model, table, id_column)
     summary, members = summarize_members(inner, source)
@@ -204,6 +206,7 @@ def name_fitted(model: TableClusterer, X: Any) -> Segments:
 
 def open_described(model: Any, X: Any) -> tuple[AnyModel, Any, Table | None]:
     """Return the inner model, the rows that it sees, and the table of these."""
+    model, X = open_pipeline(model, X)
     if isinstance(model, TableClusterer) and isinstance(X, PreparedSource):
         return check_any_model(model.estimator_), X, None
     if isinstance(model, TableClusterer):

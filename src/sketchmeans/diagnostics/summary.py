@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.cluster.segment_names import segment_names
+from sketchmeans.cluster.within import keep_in_line, open_within
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
@@ -198,11 +199,11 @@ def cluster_summary(
     Parameters
     ----------
     model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
-        Fitted.
+        Fitted; also in a `TableClusterer`, or at the end of a `Pipeline`.
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
         ``kernel="precomputed"``.  Rows that `TableClusterer` prepared are described in
-        the units of their table.
+        the units of their table, those of a `Pipeline` as its last step sees them.
     y : array-like of shape (n,), optional
         Known classes.
     n_exemplars : int, default=5
@@ -225,7 +226,9 @@ def summarize_members(
     model: Any, X: Any, *, y: Any = None, n_exemplars: int = 5
 ) -> tuple[ClusterSummary, Members]:
     """Return the summary, and random rows of each cluster, by their numbers in `X`."""
-    owner, model = model, check_any_model(model)
+    owner = model
+    model, X = open_within(model, X)
+    model, y = check_any_model(model), keep_in_line(X, y)
     n_exemplars = check_integer("n_exemplars", n_exemplars)
     X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:

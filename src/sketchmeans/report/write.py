@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 
 from sketchmeans.cluster import SpectralKMeans
+from sketchmeans.cluster.within import find_feature_names, open_pipeline
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource, Table
 from sketchmeans.data.sources import Source
@@ -122,7 +124,7 @@ def write_report(
     ----------
     model : TableClusterer, KernelKMeans, NystromKMeans, SketchedKMeans or \
 SpectralKMeans
-        Fitted.
+        Fitted; also at the end of a `Pipeline`.
     X : DataFrame, array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
         ``kernel="precomputed"``.
@@ -182,6 +184,9 @@ SpectralKMeans
     """
     page, book = _check_files(path, xlsx)
     check_integer("sample_size", sample_size)
+    if feature_names is None and isinstance(model, Pipeline):
+        feature_names = find_feature_names(model)
+    model, X = open_pipeline(model, X)
     inner, source, table = open_described(model, X)
     id_column = find_id_column(model, table, id_column)
     rows = validate_input(inner, source, reset=False)
