@@ -15,9 +15,10 @@ from sketchmeans.cli.choose import choose
 from sketchmeans.cli.compare import compare
 from sketchmeans.cli.demo import demo
 from sketchmeans.cli.explain import certify, info, report
-from sketchmeans.cli.fit import fit, predict
+from sketchmeans.cli.fit import fit
 from sketchmeans.cli.options import add_options
 from sketchmeans.cli.plan import plan
+from sketchmeans.cli.predict import predict
 from sketchmeans.cli.screen import (
     Screen,
     current_screen,

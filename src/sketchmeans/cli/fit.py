@@ -23,10 +23,8 @@ from sketchmeans.cli.files import (
     MODEL,
     REPORT,
     check_outputs,
-    find_swapped,
     make_clusterer,
     make_estimator,
-    open_model_rows,
     open_table,
     read_classes,
 )
@@ -83,6 +81,7 @@ def fit(
             "small a normalised cut can be; leave it out."
         )
     from sketchmeans import save
+    from sketchmeans.diagnostics import calibrate
 
     with open_table(data, file_options, screen) as table:
         clusterer = make_clusterer(table_options, estimator, table)
@@ -98,6 +97,8 @@ def fit(
             display.attach(clusterer).fit(table, checkpoint=saved)
         seconds = time.perf_counter() - start
         classes = read_classes(clusterer, table)
+        if outputs["--model"] is not None:
+            calibrate(clusterer, table)
         writers: dict[str, Callable[[str], object]] = {
             "--model": lambda file: save(clusterer, file),
             "--labels": lambda file: write_labels(clusterer.labels_, file, beside),
@@ -295,59 +296,3 @@ def _print_outputs(
     if failures:
         reasons = "; ".join(f"{file}: {reason}" for file, reason in failures.items())
         raise OSError(f"{reasons}.")
-
-
-def predict(
-    model: str,
-    data: str,
-    *,
-    out: str = STREAM,
-    identifier: str | None = None,
-    keep_columns: bool = False,
-    file_options: FileOptions,
-    print_options: PrintOptions,
-) -> None:
-    """Label the rows of a table with a saved model."""
-    screen = Screen(print_options, labels_on_output=out == STREAM)
-    if find_swapped(model, data):
-        screen.print_error(f"{data} is the model and {model} the table: swapped.")
-        model, data = data, model
-    check_outputs({"--out": out}, [model, data], out=LABELS)
-    from sketchmeans import TableClusterer, load
-
-    fitted = load(model)
-    if not hasattr(fitted, "predict"):
-        raise ValueError(
-            f"{model} holds a {type(fitted).__name__}, which has no clusters."
-        )
-    with (
-        open_table(data, file_options, screen) as table,
-        Display(screen) as display,
-    ):
-        beside = choose_beside(table, out, identifier, keep_columns)
-        start = time.perf_counter()
-        display.next("Labelling rows")
-        # Rows with missing values are found first.
-        n_passes = 2 if getattr(fitted, "missing", None) == "drop" else 1
-        rows: Any = display.watch(table, n_passes)
-        if not isinstance(fitted, TableClusterer):
-            rows = open_model_rows(screen, fitted, rows)
-        labels = fitted.predict(rows)
-        display.finish()
-        seconds = time.perf_counter() - start
-        write_labels(labels, out, beside)
-    dropped = int((labels < 0).sum())
-    files = [] if out == STREAM else [out]
-    screen.print_json(
-        {
-            "n_samples": len(labels),
-            "n_dropped": dropped,
-            "seconds": seconds,
-            "files": files,
-        }
-    )
-    if files or screen.verbose:
-        note = f"; {dropped:,} with missing values have the label -1" if dropped else ""
-        where = f" Wrote {out}." if files else ""
-        took = format_duration(seconds)
-        screen.print(f"Labelled {len(labels):,} rows in {took}{note}.{where}")

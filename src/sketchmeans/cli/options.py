@@ -309,7 +309,27 @@ OPTIONS: dict[str, Any] = {
         "Save the state of the fit to this file; the same command resumes from it.",
         **_FILE,
     ),
-    "predict.out": typer.Option("--out", "-o", help=_LABELS_HELP, **_FILE),
+    "predict.out": typer.Option(
+        "--out",
+        "-o",
+        help="Write segment, distance, margin, memberships and unusual rows to this "
+        "file: .csv or .parquet; labels only to a .npy; - writes CSV to standard "
+        "output.",
+        **_FILE,
+    ),
+    "labels_only": _files("Write the labels and nothing else.", "--labels-only"),
+    "unusual": _output(
+        "Call rows unusual that are farther out than all but this share of the rows "
+        "of the fit.",
+        "--unusual",
+        metavar="SHARE",
+        min=0.001,
+        max=0.5,
+        default="0.01",
+    ),
+    "old": _files(
+        "The table of the fit, for a model that keeps nothing of it.", "--old", **_FILE
+    ),
     "report.out": typer.Option(
         "--out", "-o", help="Write the report to this file.", **_FILE
     ),

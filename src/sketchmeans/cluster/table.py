@@ -226,7 +226,8 @@ class TableClusterer(
         progress.finish()
         self.estimator_ = estimator
         self.labels_ = prepared.spread(estimator.labels_, NO_CLUSTER)
-        self.__dict__.pop("exemplar_indices_", None)
+        for name in ("exemplar_indices_", "reference_"):
+            self.__dict__.pop(name, None)
         if hasattr(estimator, "exemplar_indices_"):
             self.exemplar_indices_ = prepared.numbers(estimator.exemplar_indices_)
         return self
@@ -239,7 +240,7 @@ class TableClusterer(
         progress = Progress(self)
         self._fit_preparation(X, None, progress)
         progress.finish()
-        for name in ("estimator_", "labels_", "exemplar_indices_"):
+        for name in ("estimator_", "labels_", "exemplar_indices_", "reference_"):
             self.__dict__.pop(name, None)
         return self
 

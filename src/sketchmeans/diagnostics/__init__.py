@@ -26,6 +26,7 @@ from sketchmeans.diagnostics.agreement import (
     compare_models,
     normalized_mutual_info_score,
 )
+from sketchmeans.diagnostics.calibration import calibrate
 from sketchmeans.diagnostics.certificate import certificate
 from sketchmeans.diagnostics.certificate_result import Certificate
 from sketchmeans.diagnostics.cluster_count import (
@@ -37,6 +38,7 @@ from sketchmeans.diagnostics.columns import ColumnSummary, column_summary
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.plan import Plan, plan
 from sketchmeans.diagnostics.row_map import RowMap, row_map
+from sketchmeans.diagnostics.scoring import RowScores, score_rows, soft_membership
 from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
 from sketchmeans.theory import *  # noqa: F403 - its public names are here, too
 
@@ -51,6 +53,7 @@ __all__ = [
     "Comparison",
     "Plan",
     "RowMap",
+    "RowScores",
     "adjusted_rand_score",
     "advised_bandwidth",
     "advised_cluster_count",
@@ -58,6 +61,7 @@ __all__ = [
     "are_round",
     "bandwidth_grid",
     "bandwidth_path",
+    "calibrate",
     "certificate",
     "choose_n_clusters",
     "cluster_count_path",
@@ -68,4 +72,6 @@ __all__ = [
     "normalized_mutual_info_score",
     "plan",
     "row_map",
+    "score_rows",
+    "soft_membership",
 ]
