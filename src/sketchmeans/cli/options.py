@@ -107,6 +107,9 @@ OPTIONS: dict[str, Any] = {
     "info.file": _argument(
         "MODEL|DATA", "A model or a table; - reads CSV from standard input."
     ),
+    "names": _argument(
+        "LABEL=NAME", 'New names by label, such as 3="Heavy buyers" 0=Regulars.'
+    ),
     # --- clustering
     "n_clusters": _clustering(
         "Number of clusters.", "--n-clusters", "-k", metavar="K", min=1

@@ -136,8 +136,8 @@ def _make_tables(
             "predict writes its table through pyarrow, which is not installed: pip "
             "install sketchmeans[files], or give --labels-only."
         ) from None
+    from sketchmeans.cluster.segment_names import segment_names
     from sketchmeans.diagnostics.scoring import iterate_scores
-    from sketchmeans.diagnostics.segments import segment_names
 
     names = segment_names(model)
     words = pa.array([*names, None])  # the last is for rows that are left out

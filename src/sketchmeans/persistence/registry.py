@@ -19,6 +19,7 @@ from sketchmeans.cluster import (
 )
 from sketchmeans.cluster.reference import ColumnCounts, Reference
 from sketchmeans.cluster.scales import ScalePath
+from sketchmeans.cluster.segment_names import MAX_NAME_LENGTH
 from sketchmeans.cluster.table import GAPS, SCALES, TableClusterer
 from sketchmeans.engine.init import (
     KMeansParallel,
@@ -87,6 +88,10 @@ _REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProj
 
 _COUNT = integer(1)
 _AUTO = text("auto")
+_NAME = Plain(
+    lambda v: isinstance(v, str) and 0 < len(v) <= MAX_NAME_LENGTH and v.isprintable(),
+    f"a printable text of 1 to {MAX_NAME_LENGTH} characters",
+)
 _GIVEN = (text(), rows(None, None), Tensor((None,), "i"), PLAIN_LIST)
 _COLUMNS = nullable(PLAIN_LIST, Names(None))
 
@@ -163,6 +168,7 @@ _REFERENCE = Record(
         "columns": nullable(_COUNTS),
     },
 )
+_SEGMENTS: Mapping[str, Kind] = {"segment_names_": Maybe(Many(_NAME, "k"))}
 _CLUSTERER: Mapping[str, Kind] = {
     **_FEATURES,
     "reference_": Maybe(_REFERENCE),
@@ -174,6 +180,7 @@ _CLUSTERER: Mapping[str, Kind] = {
     "cluster_sizes_": Tensor(("k",)),
     "exemplar_indices_": Tensor(("k",), "i"),
     "exemplars_": Maybe(rows("k", "d")),
+    **_SEGMENTS,
 }
 _KERNEL_CLUSTERER: Mapping[str, Kind] = {
     **_CLUSTERER,
@@ -310,6 +317,7 @@ _SPECS = [
             "estimator_": Object(_CLUSTERERS),
             "exemplar_indices_": Tensor(("k",), "i"),
             "reference_": Maybe(_REFERENCE),
+            **_SEGMENTS,
         },
         check=check_table,
     ),
