@@ -101,6 +101,8 @@ class Reference:
     ----------
     n_rows : int
         Rows of the table, without those that were left out.
+    n_sampled : int
+        Rows of the sample that all but sizes are of.
     sizes : ndarray of shape (k,)
         Rows by cluster: all, or of the sample if the rows had weights.
     variance : float
@@ -116,6 +118,7 @@ class Reference:
     """
 
     n_rows: int
+    n_sampled: int
     sizes: Array
     variance: float
     scales: Array

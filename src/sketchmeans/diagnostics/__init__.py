@@ -34,7 +34,14 @@ from sketchmeans.diagnostics.cluster_count import (
     are_round,
     choose_n_clusters,
 )
+from sketchmeans.diagnostics.column_changes import ColumnChange
 from sketchmeans.diagnostics.columns import ColumnSummary, column_summary
+from sketchmeans.diagnostics.drift import (
+    Drift,
+    SegmentChange,
+    UnusualRows,
+    drift,
+)
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.plan import Plan, plan
 from sketchmeans.diagnostics.row_map import RowMap, row_map
@@ -49,11 +56,15 @@ __all__ = [
     "Certificate",
     "ClusterCount",
     "ClusterSummary",
+    "ColumnChange",
     "ColumnSummary",
     "Comparison",
+    "Drift",
     "Plan",
     "RowMap",
     "RowScores",
+    "SegmentChange",
+    "UnusualRows",
     "adjusted_rand_score",
     "advised_bandwidth",
     "advised_cluster_count",
@@ -69,6 +80,7 @@ __all__ = [
     "clustering_accuracy",
     "column_summary",
     "compare_models",
+    "drift",
     "normalized_mutual_info_score",
     "plan",
     "row_map",

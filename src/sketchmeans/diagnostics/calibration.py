@@ -87,6 +87,7 @@ def calibrate(
         counts = count_columns(columns, edges, raw)
     model.reference_ = Reference(
         n_rows=n_rows,
+        n_sampled=len(found.squared),
         sizes=_count_sizes(inner, n_rows, found.nearest.labels),
         variance=_find_variance(found),
         scales=scales,

@@ -73,14 +73,26 @@ def _count_levels(column: ColumnSpan, rows: Array) -> Array:
 
 
 class ColumnCounter:
-    """Adds up the counts of blocks, from any number of threads."""
+    """Adds up the counts of blocks, from any number of threads.
 
-    def __init__(self, columns: Sequence[ColumnSpan], edges: Array | None) -> None:
+    Rows with gaps are not counted where the model is `is_dropping` them.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[ColumnSpan],
+        edges: Array | None,
+        *,
+        is_dropping: bool = False,
+    ) -> None:
         self._columns, self._edges = columns, edges
+        self._is_dropping = is_dropping
         self._lock = threading.Lock()
         self.counts: ColumnCounts | None = None
 
     def __call__(self, block: Block) -> None:
+        if self._is_dropping:
+            block = block[~np.isnan(toarray(block)).any(axis=1)]
         counts = count_columns(self._columns, self._edges, block)
         with self._lock:
             self.counts = counts if self.counts is None else self.counts + counts

@@ -275,7 +275,7 @@ class ScoredRows:
         for start, stop in edges or [(0, 0)]:
             last = self._n_table_rows
             if stop < len(self.rows):
-                last = int(self._numbers(np.array([stop]))[0])
+                last = int(self.numbers(np.array([stop]))[0])
             yield (first, last), join_blocks(self.blocks(start, stop), self.estimator)
             first = last
 
@@ -284,8 +284,15 @@ class ScoredRows:
         source = self._source
         return len(self.rows) if source is None else source.n_table_rows
 
-    def _numbers(self, rows: Array) -> Array:
+    def numbers(self, rows: Array) -> Array:
+        """Return the numbers of rows in the table, of which some may be left out."""
         return rows if self._source is None else self._source.numbers(rows)
+
+    def take_raw(self, rows: Array) -> Block:
+        """Return a few rows, encoded but neither filled nor scaled."""
+        if self._encoded is None:
+            return self.rows.take(rows)
+        return self._encoded.take(self.numbers(rows))
 
     def spread(
         self,

@@ -160,6 +160,7 @@ _REFERENCE = Record(
     Reference,
     {
         "n_rows": _COUNT,
+        "n_sampled": _COUNT,
         "sizes": Tensor(("k",), "i"),
         "variance": POSITIVE,
         "scales": Tensor(("k",)),
