@@ -42,6 +42,12 @@ from sketchmeans.diagnostics.drift import (
     UnusualRows,
     drift,
 )
+from sketchmeans.diagnostics.explanation import (
+    ColumnReason,
+    RowExplanation,
+    explain_row,
+)
+from sketchmeans.diagnostics.matching import LabelMatch, match_labels
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.plan import Plan, plan
 from sketchmeans.diagnostics.row_map import RowMap, row_map
@@ -57,10 +63,13 @@ __all__ = [
     "ClusterCount",
     "ClusterSummary",
     "ColumnChange",
+    "ColumnReason",
     "ColumnSummary",
     "Comparison",
     "Drift",
+    "LabelMatch",
     "Plan",
+    "RowExplanation",
     "RowMap",
     "RowScores",
     "SegmentChange",
@@ -81,6 +90,8 @@ __all__ = [
     "column_summary",
     "compare_models",
     "drift",
+    "explain_row",
+    "match_labels",
     "normalized_mutual_info_score",
     "plan",
     "row_map",

@@ -115,9 +115,8 @@ def _sample(
     if n_rows > size:
         numbers = np.sort(rng.choice(n_rows, size, replace=False))
     raw = rows.take(numbers if source is None else source.numbers(numbers))
-    sample: Source = ArraySource(raw)
-    names = getattr(getattr(model, "estimator_", model), "feature_names_in_", None)
-    sample.feature_names = None if names is None else tuple(names)
+    inner = getattr(model, "estimator_", model)
+    sample: Source = ArraySource(raw, getattr(inner, "feature_names_in_", None))
     if source is not None:
         sample = PreparedSource(sample, source.preparation)
     return n_rows, raw, sample

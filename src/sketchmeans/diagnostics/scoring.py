@@ -156,7 +156,7 @@ def iterate_scores(
     """
     threshold = _find_threshold(model, unusual_share)
     reference = getattr(model, "reference_", None)
-    with Workers(_estimator(model).n_jobs) as workers:
+    with Workers(fitted_estimator(model).n_jobs) as workers:
         rows = ScoredRows(model, X, workers)
         for span, part in rows.chunks():
             found = None
@@ -186,7 +186,7 @@ def membership_of(squared: Array, variance: float) -> Array:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def _estimator(model: Any) -> AnyModel:
+def fitted_estimator(model: Any) -> AnyModel:
     """Return the fitted estimator, which may be within a `TableClusterer`."""
     if isinstance(model, TableClusterer):
         check_is_fitted(model, "estimator_")
@@ -221,7 +221,7 @@ class ScoredRows:
         workers: Workers,
         on_block: Callable[[Block], None] | None = None,
     ) -> None:
-        self.estimator = _estimator(model)
+        self.estimator = fitted_estimator(model)
         if has_given_kernel(self.estimator):
             raise ValueError(
                 "Rows of a precomputed kernel have no features, and so nothing to "
