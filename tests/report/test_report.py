@@ -373,11 +373,11 @@ def test_files_larger_than_memory_are_read_in_parts(tmp_path):
         certificate="subsample",
         on_stage=stages.append,
     )
-    assert stages == ["clusters", "map", "certificate", "pictures"]
+    assert stages == ["clusters", "segments", "map", "certificate", "pictures"]
     assert source.most <= 4_096
     assert report.summary.sizes.sum() == 120_000
     page = _Page(tmp_path / "r.html")
-    assert "Clusters of away.lazy" in page.text
+    assert "Segments of away.lazy" in page.text
     assert "column 3" in page.text
 
 

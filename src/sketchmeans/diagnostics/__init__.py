@@ -11,6 +11,7 @@ The public names of `sketchmeans.theory` are here, too.
 from __future__ import annotations
 
 from sketchmeans import theory
+from sketchmeans.cluster.segment_names import rename_segments, segment_names
 from sketchmeans.diagnostics.advice import (
     Advice,
     advised_bandwidth,
@@ -52,6 +53,8 @@ from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.plan import Plan, plan
 from sketchmeans.diagnostics.row_map import RowMap, row_map
 from sketchmeans.diagnostics.scoring import RowScores, score_rows, soft_membership
+from sketchmeans.diagnostics.segment_facts import Fact
+from sketchmeans.diagnostics.segments import Segment, Segments, describe_segments
 from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
 from sketchmeans.theory import *  # noqa: F403 - its public names are here, too
 
@@ -68,12 +71,15 @@ __all__ = [
     "Comparison",
     "Drift",
     "LabelMatch",
+    "Fact",
     "Plan",
     "RowExplanation",
     "RowMap",
     "RowScores",
     "SegmentChange",
     "UnusualRows",
+    "Segment",
+    "Segments",
     "adjusted_rand_score",
     "advised_bandwidth",
     "advised_cluster_count",
@@ -92,9 +98,12 @@ __all__ = [
     "drift",
     "explain_row",
     "match_labels",
+    "describe_segments",
     "normalized_mutual_info_score",
     "plan",
+    "rename_segments",
     "row_map",
     "score_rows",
     "soft_membership",
+    "segment_names",
 ]

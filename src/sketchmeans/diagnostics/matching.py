@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -79,7 +81,7 @@ def match_labels(model: Any, reference: Any, X: Any) -> LabelMatch:
     >>> bool((new.labels_ == old.labels_).all())
     True
     """
-    k, k_old = _count(model), _count(reference)
+    k, k_old = len(segment_names(model)), len(segment_names(reference))
     before, now = reference.predict(X), model.predict(X)
     both = (before >= 0) & (now >= 0)
     pairs = now[both].astype(np.int64) * k_old + before[both]
@@ -95,15 +97,12 @@ def match_labels(model: Any, reference: Any, X: Any) -> LabelMatch:
     wanted = np.full(k, -1)
     wanted[rows] = columns
     order = _choose_order(old_labels, wanted)
-    names = _carry_names(segment_names(reference), old_labels[order])
     permute_clusters(model, order)
-    model.segment_names_ = names
+    model.segment_names_ = _carry_names(
+        segment_names(reference), segment_names(model), old_labels[order]
+    )
     gone = sorted(set(range(k_old)) - set(old_labels.tolist()))
     return LabelMatch(old_labels[order], overlap[order], tuple(gone))
-
-
-def _count(model: Any) -> int:
-    return len(segment_names(model))  # raises where it is not fitted
 
 
 def _choose_order(old_labels: Array, wanted: Array) -> Array:
@@ -118,16 +117,20 @@ def _choose_order(old_labels: Array, wanted: Array) -> Array:
     return np.array([next(rest) if j < 0 else j for j in order.tolist()])
 
 
-def _carry_names(old: tuple[str, ...], old_labels: Array) -> tuple[str, ...]:
-    """Return the old names of segments that are the same, and others for new ones."""
-    taken = {name.casefold() for name in old}
-    names = []
-    for j, label in enumerate(old_labels.tolist()):
-        name, number = f"Segment {j}", len(old_labels)
+def _carry_names(
+    old: tuple[str, ...], own: Sequence[str], old_labels: Array
+) -> tuple[str, ...]:
+    """Return the old names of segments that are the same, and others for new ones.
+
+    A new segment keeps its own name, unless another has or had it.
+    """
+    taken, names = {name.casefold() for name in old}, []
+    free = count(len(old_labels))
+    for label, name in zip(old_labels.tolist(), own, strict=True):
         if label >= 0:
             name = old[label]
         while label < 0 and name.casefold() in taken:
-            name, number = f"Segment {number}", number + 1
+            name = f"Segment {next(free)}"
         taken.add(name.casefold())
         names.append(name)
     return tuple(names)
