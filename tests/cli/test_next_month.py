@@ -13,8 +13,8 @@ from sketchmeans.datasets import make_customers
 from sketchmeans.diagnostics import score_rows
 from tests.commands import refused, said
 
-OLD, GROUPS = make_customers(1200, random_state=0)
-NEW = make_customers(900, random_state=1)[0]
+OLD = make_customers(800, random_state=0)[0]
+NEW = make_customers(600, random_state=1)[0]
 HOSTILE = "=<b>\x1b[31m"
 
 
@@ -86,7 +86,7 @@ def test_drift_as_text_json_and_page(run, folder):
     assert "No change beyond chance" in told.out
     assert run("compare-months", "m.skm", "new.csv").out == told.out
     moved = NEW.copy()
-    moved["plan"] = np.where(np.arange(900) % 3, moved["plan"], HOSTILE)
+    moved["plan"] = np.where(np.arange(600) % 3, moved["plan"], HOSTILE)
     moved["orders"] *= 3
     moved.to_parquet("moved.parquet")
     told = run("drift", "m.skm", "moved.parquet", "-o", "drift.html")
@@ -100,7 +100,7 @@ def test_drift_as_text_json_and_page(run, folder):
     found = run("drift", "m.skm", "moved.parquet", "--json").json
     assert len(found["segments"]) == 4
     assert any("orders moved" in text for text in found["alarms"])
-    assert sum(part["new_rows"] for part in found["segments"]) == 900
+    assert sum(part["new_rows"] for part in found["segments"]) == 600
 
 
 def test_explain_a_customer(run):
@@ -147,7 +147,7 @@ def test_a_refit_keeps_its_segments(run):
         ("drift m.skm nowhere.csv", 1, "nowhere.csv"),
         ("drift new.csv new.csv", 1, "cannot be loaded"),
         ("explain m.skm new.csv Ada", 2, "ROW Ada should be the number of a row"),
-        ("explain m.skm new.csv 900", 1, "below 900"),
+        ("explain m.skm new.csv 600", 1, "below 600"),
         ("explain m.skm new.csv Ada --id name", 2, "--id name should be a column"),
         ("explain m.skm new.csv Ada --id plan", 2, "no row has it"),
         ("explain m.skm new.csv free --id plan", 2, "rows have it"),

@@ -100,7 +100,7 @@ def _make_segments(found: Drift) -> list[dict[str, Any]]:
             "rows": f"{part.new_rows:,}",
             "old_width": f"{part.old_share / largest:.1%}",
             "new_width": f"{part.new_share / largest:.1%}",
-            "verdict": part.verdict,
+            "verdict": part.verdict if part.verdict != "as before" else "",
             "alarm": part.verdict != "as before",
         }
         for part in sorted(found.segments, key=lambda part: -part.old_share)
@@ -114,7 +114,7 @@ def _make_column(column: ColumnChange) -> dict[str, Any]:
         "old": column.old,
         "new": column.new,
         "shift": f"{column.distance:.1%}",
-        "verdict": "moved" if column.is_alarm else "as before",
+        "verdict": "moved" if column.is_alarm else "",
         "alarm": column.is_alarm,
     }
 
@@ -123,9 +123,9 @@ def _describe_unusual(found: Drift) -> list[str]:
     rows, names = found.unusual, [part.name for part in found.segments]
     if not rows.n_rows:
         return ["No row is farther out than 99% of those of the fit."]
-    verdict = "more than chance explains" if rows.is_alarm else "as many as expected"
-    if rows.new_share < rows.old_share:
-        verdict = "no more than expected"
+    verdict = (
+        "more than chance explains" if rows.is_alarm else "chance can explain that"
+    )
     nearest = int(rows.segments.argmax())
     text = [
         f"{format_count(rows.n_rows, 'row')} ({format_share(rows.new_share)}) are "
