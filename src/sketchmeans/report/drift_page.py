@@ -123,9 +123,7 @@ def _describe_unusual(found: Drift) -> list[str]:
     rows, names = found.unusual, [part.name for part in found.segments]
     if not rows.n_rows:
         return ["No row is farther out than 99% of those of the fit."]
-    verdict = (
-        "more than chance explains" if rows.is_alarm else "chance can explain that"
-    )
+    verdict = "more than by chance" if rows.is_alarm else "chance can explain that"
     nearest = int(rows.segments.argmax())
     text = [
         f"{format_count(rows.n_rows, 'row')} ({format_share(rows.new_share)}) are "
