@@ -16,6 +16,7 @@ from sketchmeans.cli.compare import compare
 from sketchmeans.cli.demo import demo
 from sketchmeans.cli.drift import drift
 from sketchmeans.cli.explain import certify, info
+from sketchmeans.cli.export import card, export
 from sketchmeans.cli.fit import fit
 from sketchmeans.cli.plan import plan
 from sketchmeans.cli.predict import predict
@@ -49,8 +50,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS = (
-    *(fit, predict, report, drift, explain, rename),
-    *(certify, compare, choose, plan, info, demo),
+    *(fit, predict, report, drift, explain, rename, certify),
+    *(compare, choose, plan, info, card, export, demo),
 )
 for _command in _COMMANDS:
     app.command()(add_options(_command))

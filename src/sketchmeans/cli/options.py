@@ -354,6 +354,10 @@ OPTIONS: dict[str, Any] = {
     "old": _files(
         "The table of the fit, for a model that keeps nothing of it.", "--old", **_FILE
     ),
+    "card.out": typer.Option(
+        "--out", "-o", help="A .md file; default is standard output.", **_FILE
+    ),
+    "onnx": typer.Option("--onnx", help="The .onnx file to write.", **_FILE),
     "report.out": typer.Option(
         "--out", "-o", help="Write the report to this file: .html or .xlsx.", **_FILE
     ),

@@ -28,6 +28,7 @@ from sketchmeans.diagnostics.agreement import (
     normalized_mutual_info_score,
 )
 from sketchmeans.diagnostics.calibration import calibrate
+from sketchmeans.diagnostics.card import model_card
 from sketchmeans.diagnostics.certificate import certificate
 from sketchmeans.diagnostics.certificate_result import Certificate
 from sketchmeans.diagnostics.cluster_count import (
@@ -99,6 +100,7 @@ __all__ = [
     "explain_row",
     "match_labels",
     "describe_segments",
+    "model_card",
     "normalized_mutual_info_score",
     "plan",
     "rename_segments",

@@ -275,6 +275,15 @@ class _Numbers:
     def _mean(self) -> float:
         return float(np.average(self._values, weights=self._mass))
 
+    @cached_property
+    def _usual_size(self) -> float:
+        return float(np.median(np.abs(self._values)))
+
+    def _format(self, value: float) -> str:
+        """Return a value in three digits; 0 where it is tiny beside most others."""
+        value = 0.0 if abs(value) < 0.01 * self._usual_size else value
+        return format_quantity(value, self._is_whole and value.is_integer())
+
     def describe(self, cluster: int) -> Fact:
         """Return a typical value: the median, or the mean where medians are equal."""
         column, strength = self._column, float(self.strengths[cluster])
@@ -287,11 +296,12 @@ class _Numbers:
             phrase = f"{'early' if is_high else 'recent'} {to_few_words(column.name)}"
             text = f"{name}: about {day} (all: {usual})"
             return Fact(column.name, None, -strength, day, usual, text, phrase)
-        how, after, is_whole = "about ", "", self._is_whole
-        if format_quantity(typical, is_whole) == format_quantity(overall, is_whole):
+        how, after = "about ", ""
+        shown, usual = self._format(typical), self._format(overall)
+        if shown == usual:
             typical, overall = float(own.mean()), self._mean
-            how, after, is_whole = "", " on average", False
-        shown, usual = (format_quantity(v, is_whole) for v in (typical, overall))
+            how, after = "", " on average"
+            shown, usual = self._format(typical), self._format(overall)
         text = f"{name}: {how}{shown}{after} (all: {usual})"
         phrase = f"{'high' if is_high else 'low'} {to_few_words(column.name)}"
         return Fact(column.name, None, strength, typical, overall, text, phrase)
