@@ -75,7 +75,7 @@ def test_a_table_becomes_a_model_labels_and_a_report(folder):
     assert "sketchmeans fit rows.csv -k 3" in report  # the command, to do it again
     assert len(report) < 5e6
     text = (folder / "rows.csv").read_text()
-    done = run("predict", "m.skm", "-", cwd=folder, input=text)
+    done = run("predict", "m.skm", "-", "--labels-only", cwd=folder, input=text)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (folder / "labels.csv").read_text()
     assert not list(folder.glob(".*"))
@@ -123,7 +123,8 @@ def test_shell_completion():
 @pytest.mark.parametrize(
     ("command", "code", "err"),
     [
-        ("predict big.skm many.npy | head -n 2", 0, ""),
+        ("predict big.skm many.npy --labels-only | head -n 2", 0, ""),
+        ("predict big.skm many.npy | head -n 0", 0, ""),
         ("fit rows.csv -k 2 --json <&- >&- 2>&-", 0, ""),
         ("--help > /dev/full", 1, "Error: standard output: No space left on device.\n"),
     ],
