@@ -27,7 +27,11 @@ def _expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
-@parametrize_with_checks([SpectralKMeans()], expected_failed_checks=_expected_failures)
+# With one scale of the graph a fit takes a fraction of the time.
+@parametrize_with_checks(
+    [SpectralKMeans(n_neighbors=5, whiten=False)],
+    expected_failed_checks=_expected_failures,
+)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
