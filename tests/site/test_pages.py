@@ -89,7 +89,8 @@ def _resolves(page, link):
     if re.search(r"(gallery|api)/index\.\w+$", path):
         return True
     target = (page.parent / path).resolve() if path else page
-    example = re.search(r"gallery/(\w+/\w+)\.(?:rst|md)$", path)
+    drawn = re.sub(r"images/sphx_glr_(\w+)_\d{3}\.png$", r"\1.rst", path)
+    example = re.search(r"gallery/(\w+/\w+)\.(?:rst|md)$", drawn)
     if example:
         target = ROOT / "examples" / f"{example[1]}.py"
     return target.exists() and (not anchor or anchor in _anchors(target))
