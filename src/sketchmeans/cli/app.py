@@ -15,6 +15,7 @@ from sketchmeans.cli.choose import choose
 from sketchmeans.cli.compare import compare
 from sketchmeans.cli.demo import demo
 from sketchmeans.cli.explain import certify, info
+from sketchmeans.cli.export import card, export
 from sketchmeans.cli.fit import fit, predict
 from sketchmeans.cli.options import add_options
 from sketchmeans.cli.plan import plan
@@ -45,7 +46,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_COMMANDS = fit, predict, report, rename, certify, compare, choose, plan, info, demo
+_COMMANDS = (
+    *(fit, predict, report, rename, certify, compare, choose, plan, info, card, export),
+    demo,
+)
 for _command in _COMMANDS:
     app.command()(add_options(_command))
 

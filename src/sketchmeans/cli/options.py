@@ -314,6 +314,10 @@ OPTIONS: dict[str, Any] = {
         "Save the state of the fit to this file; the same command resumes from it.",
         **_FILE,
     ),
+    "card.out": typer.Option(
+        "--out", "-o", help="A .md file; default is standard output.", **_FILE
+    ),
+    "onnx": typer.Option("--onnx", help="The .onnx file to write.", **_FILE),
     "predict.out": typer.Option("--out", "-o", help=_LABELS_HELP, **_FILE),
     "report.out": typer.Option(
         "--out", "-o", help="Write the report to this file: .html or .xlsx.", **_FILE

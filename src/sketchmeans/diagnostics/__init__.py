@@ -27,6 +27,7 @@ from sketchmeans.diagnostics.agreement import (
     compare_models,
     normalized_mutual_info_score,
 )
+from sketchmeans.diagnostics.card import model_card
 from sketchmeans.diagnostics.certificate import certificate
 from sketchmeans.diagnostics.certificate_result import Certificate
 from sketchmeans.diagnostics.cluster_count import (
@@ -72,6 +73,7 @@ __all__ = [
     "column_summary",
     "compare_models",
     "describe_segments",
+    "model_card",
     "normalized_mutual_info_score",
     "plan",
     "rename_segments",

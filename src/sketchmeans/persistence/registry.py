@@ -19,7 +19,8 @@ from sketchmeans.cluster import (
 )
 from sketchmeans.cluster.scales import ScalePath
 from sketchmeans.cluster.segment_names import MAX_NAME_LENGTH
-from sketchmeans.cluster.table import GAPS, SCALES, TableClusterer
+from sketchmeans.cluster.table import TableClusterer
+from sketchmeans.cluster.table_steps import GAPS, SCALES
 from sketchmeans.engine.init import (
     KMeansParallel,
     KMeansPlusPlus,
@@ -65,6 +66,7 @@ from sketchmeans.persistence.kinds import (
     rows,
     text,
 )
+from sketchmeans.persistence.pipelines import STEP_SPECS, pipeline_spec
 from sketchmeans.persistence.plans import PLAN, PLAN_RECORDS
 from sketchmeans.reduction import (
     ApproximateSVD,
@@ -335,6 +337,8 @@ _SPECS = [
         check=check_signs,
     ),
     *(_spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
+    *STEP_SPECS,
+    pipeline_spec(_REDUCERS | {Nystrom}, _CLUSTERERS | {TableClusterer}),
 ]
 
 _RECORDS = (

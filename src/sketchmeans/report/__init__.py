@@ -23,15 +23,17 @@ from sketchmeans.report.drawing import (  # noqa: E402 - after the check
     LIGHT,
     Theme,
 )
-from sketchmeans.report.plots import (  # noqa: E402
-    plot_agreement,
+from sketchmeans.report.path_plots import (  # noqa: E402
     plot_certificate_path,
     plot_cost_path,
-    plot_features,
     plot_landmark_path,
+    plot_path,
+)
+from sketchmeans.report.plots import (  # noqa: E402
+    plot_agreement,
+    plot_features,
     plot_map,
     plot_margins,
-    plot_path,
     plot_residual,
     plot_sizes,
 )

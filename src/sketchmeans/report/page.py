@@ -148,7 +148,7 @@ def _make_tiles(found: Findings) -> list[tuple[str, str, str]]:
 
 def _draw_overview(found: Findings) -> list[Picture]:
     summary = found.summary
-    drawn = [pictures.picture_map(found.row_map, summary.n_rows)]
+    drawn = [pictures.picture_map(found.row_map, summary.n_rows, summary.segment_names)]
     if summary.n_clusters > 1:
         drawn.append(pictures.picture_sizes(summary))
         drawn.append(pictures.picture_margins(summary))
