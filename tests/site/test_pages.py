@@ -21,7 +21,12 @@ PAGES = sorted(
 )
 #: Markdown that people read elsewhere.
 OTHERS = [path for path in sorted(ROOT.glob("*.md")) if path.name != "CHANGELOG.md"]
-EXAMPLES = sorted((ROOT / "examples").glob("*/*.py"))
+#: Of the gallery; other folders of examples have no header.
+EXAMPLES = sorted(
+    path
+    for header in (ROOT / "examples").glob("*/GALLERY_HEADER.rst")
+    for path in header.parent.glob("*.py")
+)
 
 
 def _name(path):
