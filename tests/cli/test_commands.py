@@ -392,7 +392,7 @@ def test_a_file_keeps_its_mode_and_its_link(data, run, tmp_path):
     assert run("predict", data / "model.skm", data / "shop.csv", "--out", out).code == 0
     assert out.is_symlink()
     assert (tmp_path / "secret.csv").stat().st_mode & 0o777 == 0o600
-    assert out.read_text().startswith("row,label")
+    assert out.read_text().startswith('"row","label","segment"')
 
 
 def test_what_is_no_ordinary_file_is_left_alone(data, run, tmp_path):
@@ -448,7 +448,8 @@ def test_labels_beside_identifiers_and_columns(tmp_path, run):
         said = run("predict", model, tmp_path / "t.csv", "--keep-columns", "-o", new)
         assert said.code == 0
         read = pd.read_csv(new) if name.endswith("csv") else pd.read_parquet(new)
-        assert read.columns.tolist() == [*table.columns, "label"]
+        more = ["label", "segment", "distance", "margin", "unusual"]
+        assert read.columns.tolist()[:9] == [*table.columns, *more]
         assert read["label"].tolist() == fitted["label"].tolist()
         first = "'=1+1" if name.endswith("csv") else "=1+1"  # no formula for a sheet
         assert read["note"].tolist()[:2] == [first, "plain"]

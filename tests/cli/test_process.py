@@ -74,7 +74,7 @@ def test_a_table_becomes_a_model_and_labels(folder):
     model = TableClusterer(NystromKMeans(3, random_state=0))
     assert_array_equal(labels, model.fit_predict(folder / "rows.csv"))
     text = (folder / "rows.csv").read_text()
-    done = run("predict", "m.skm", "-", cwd=folder, input=text)
+    done = run("predict", "m.skm", "-", "--labels-only", cwd=folder, input=text)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (folder / "labels.csv").read_text()
     assert not list(folder.glob(".*"))
@@ -127,7 +127,8 @@ def test_shell_completion():
 @pytest.mark.parametrize(
     ("command", "code", "err"),
     [
-        ("predict big.skm many.npy | head -n 2", 0, ""),
+        ("predict big.skm many.npy --labels-only | head -n 2", 0, ""),
+        ("predict big.skm many.npy | head -n 0", 0, ""),
         ("fit rows.csv -k 2 --json <&- >&- 2>&-", 0, ""),
         ("--help > /dev/full", 1, "Error: standard output: No space left on device.\n"),
     ],

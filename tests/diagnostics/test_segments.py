@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_wine, make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from sketchmeans import (
     KernelKMeans,
@@ -14,6 +16,7 @@ from sketchmeans import (
     SpectralKMeans,
     TableClusterer,
 )
+from sketchmeans.cluster.segment_names import rename_segments, segment_names
 from sketchmeans.datasets import make_customers
 from sketchmeans.diagnostics import cluster_summary, describe_segments
 from sketchmeans.diagnostics.members import SmallestRows, draw_keys, draw_members
@@ -213,3 +216,13 @@ def test_names_of_columns_may_hold_anything():
     found = name_fitted(model, frame)
     assert all(name.isprintable() for name in model.segment_names_)
     assert sorted(found.names) == sorted(["High a\\n\\x1b", "Low a\\n\\x1b"])
+
+
+def test_pipelines_have_segments_and_names():
+    X = load_wine(as_frame=True).data
+    steps = make_pipeline(StandardScaler(), NystromKMeans(3, random_state=0))
+    found = describe_segments(steps.fit(X), X)
+    assert all(segment.facts for segment in found.segments)
+    assert all(fact.column in X for segment in found.segments for fact in segment.facts)
+    rename_segments(steps[-1], {0: "Heavy wines"})
+    assert segment_names(steps)[0] == "Heavy wines"

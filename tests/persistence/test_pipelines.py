@@ -108,7 +108,8 @@ def test_other_steps_are_refused_by_name(steps, text, X, tmp_path):
 def test_a_pipeline_ends_in_a_clusterer_of_ours(X, tmp_path):
     with pytest.raises(ModelFileError, match="as the last step: KernelKMeans, Nyst"):
         save(make_pipeline(StandardScaler(), PCA(2)).fit(X), tmp_path / "m.skm")
-    model = make_pipeline(StandardScaler(), clusterer(), memory=str(tmp_path)).fit(X)
+    model = make_pipeline(StandardScaler(), clusterer()).fit(X)
+    model.memory = str(tmp_path)
     with pytest.raises(ModelFileError, match=r"memory=.* should be None in a model"):
         save(model, tmp_path / "m.skm")
 

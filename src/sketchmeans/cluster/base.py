@@ -208,6 +208,7 @@ class Clusterer(
         self.converged_ = result.converged
         self.cluster_sizes_ = result.counts * rows.weight_unit
         self.exemplar_indices_ = exemplars
+        self.__dict__.pop("reference_", None)  # of an earlier fit
         found = int((result.counts > 0.0).sum())
         if found < len(result.counts):
             warn_user(

@@ -243,7 +243,8 @@ class TableClusterer(
     def _store(self, estimator: Any, prepared: Any, labels: Any) -> Self:
         self.estimator_ = estimator
         self.labels_ = prepared.spread(labels, NO_CLUSTER)
-        self.__dict__.pop("exemplar_indices_", None)
+        for name in ("exemplar_indices_", "reference_"):
+            self.__dict__.pop(name, None)
         if hasattr(estimator, "exemplar_indices_"):
             self.exemplar_indices_ = prepared.numbers(estimator.exemplar_indices_)
         return self
@@ -256,7 +257,10 @@ class TableClusterer(
         progress = Progress(self)
         self._fit_preparation(X, None, progress)
         progress.finish()
-        for name in ("estimator_", "labels_", "exemplar_indices_", "segment_names_"):
+        for name in (
+            *("estimator_", "labels_", "exemplar_indices_"),
+            *("reference_", "segment_names_"),
+        ):
             self.__dict__.pop(name, None)
         return self
 

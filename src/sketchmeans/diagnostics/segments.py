@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from sketchmeans.cluster.segment_names import check_segment_names, segment_names
 from sketchmeans.cluster.table import TableClusterer
-from sketchmeans.cluster.within import open_pipeline
+from sketchmeans.cluster.within import find_feature_names, open_pipeline
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource, Table, as_table
 from sketchmeans.data.rows import as_rows
@@ -174,6 +175,8 @@ SpectralKMeans
     >>> len(set(found.names)), found.id_column
     (4, 'customer_id')
     """
+    if feature_names is None and isinstance(model, Pipeline):
+        feature_names = find_feature_names(model)
     model, X = open_pipeline(model, X)
     inner, source, table = open_described(model, X)
     id_column = find_id_column(model, table, id_column)

@@ -23,6 +23,7 @@ from sketchmeans.report.drawing import (  # noqa: E402 - after the check
     LIGHT,
     Theme,
 )
+from sketchmeans.report.drift_page import write_drift_report  # noqa: E402
 from sketchmeans.report.path_plots import (  # noqa: E402
     plot_certificate_path,
     plot_cost_path,
@@ -56,5 +57,6 @@ __all__ = [
     "plot_path",
     "plot_residual",
     "plot_sizes",
+    "write_drift_report",
     "write_report",
 ]
