@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
 
+from sketchmeans.data.partitions import PartitionInfo
 from sketchmeans.distributed import tasks
 from sketchmeans.distributed.rows import DaskRows
 from sketchmeans.distributed.scheduler import (
@@ -21,8 +21,15 @@ from sketchmeans.distributed.scheduler import (
     tree_reduce,
 )
 from sketchmeans.distributed.table import Partition, join_parts
-from sketchmeans.distributed.tasks import Call, PartitionInfo, SpanInfo
 from sketchmeans.engine.bounds import RowState
+from sketchmeans.engine.partitions import (
+    Call,
+    describe_space,
+    keep_blocks,
+    map_chunk,
+    run_chunk,
+    without_means,
+)
 from sketchmeans.engine.passes import Reduction
 from sketchmeans.engine.space import Space, SpanSpace, SparseSpace
 from sketchmeans.engine.store import is_worth_keeping
@@ -116,13 +123,12 @@ class DaskBackend:
     @property
     def _space_info(self) -> Delayed:
         """The space, as it is now; landmarks are sent to the workers once."""
-        return self._span if isinstance(self.space, SpanSpace) else literal(self.space)
+        is_span = isinstance(self.space, SpanSpace)
+        return self._span if is_span else literal(describe_space(self.space))
 
     @cached_property
     def _span(self) -> Delayed:
-        space = self.space
-        assert isinstance(space, SpanSpace)
-        return literal(SpanInfo(space.kernel, space.landmarks, space.dtype))
+        return literal(describe_space(self.space))
 
     @cached_property
     def _sources(self) -> list[Any]:
@@ -139,7 +145,7 @@ class DaskBackend:
         is_fixed = not isinstance(space, SparseSpace)
         if not (is_fixed and is_worth_keeping(rows, space)) or size > free:
             return parts
-        return persist(rows.apply(tasks.keep_blocks, space.height, self._space_info))
+        return persist(rows.apply(keep_blocks, space.height, self._space_info))
 
     def run(self, reduction: Reduction, *values: States | PartLabels) -> Any:
         if not self.rows.X.partitions:
@@ -154,9 +160,9 @@ class DaskBackend:
         states = [
             value.states if isinstance(value, PartLabels) else value for value in values
         ]
-        call = literal(Call(_without_means(reduction), columns))
+        call = literal(Call(without_means(reduction), columns))
         found = rows.apply(
-            tasks.run_chunk,
+            run_chunk,
             self.space.height,
             self._space_info,
             call,
@@ -185,7 +191,7 @@ class DaskBackend:
     def map_rows(self, reduction: Reduction, width: tuple[int, ...], dtype: Any) -> Any:
         """Return a lazy array; nothing is computed, not even the number of rows."""
         table = self.rows.X
-        call, space_info = literal(Call(_without_means(reduction))), self._space_info
+        call, space_info = literal(Call(without_means(reduction))), self._space_info
         lengths: list[Any] = table.known_lengths or [np.nan] * len(table.parts)
         starts = np.cumsum([0.0, *lengths])
         found = []
@@ -199,14 +205,5 @@ class DaskBackend:
                 name="Input X" if is_known else f"Partition {number} of X",
             )
             info = literal(info)
-            found.append(task(tasks.map_chunk, part, space_info, info, call))
+            found.append(task(map_chunk, part, space_info, info, call))
         return join_parts(found, lengths, width, dtype)
-
-
-def _without_means(reduction: Any) -> Reduction:
-    """Return a pass with what workers need of its centres."""
-    centers = getattr(reduction, "centers", None)
-    if centers is None:
-        return reduction
-    none = np.empty((*centers.squared_norms.shape, 0))
-    return replace(reduction, centers=replace(centers, means=none))

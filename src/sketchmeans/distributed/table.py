@@ -14,7 +14,7 @@ from dask.array.optimization import optimize
 from dask.delayed import Delayed
 from scipy import sparse
 
-from sketchmeans.data.rows import Block
+from sketchmeans.data.partitions import Declared, as_declared
 from sketchmeans.distributed.scheduler import (
     compute,
     free_memory,
@@ -25,16 +25,6 @@ from sketchmeans.distributed.scheduler import (
 
 #: Of a value and its column number in a CSR matrix, about.
 _BYTES_PER_NONZERO = 12
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What Dask says of a partition; None for what it does not know."""
-
-    number: int
-    length: int | None
-    width: int
-    names: tuple[Any, ...] | None
 
 
 @dataclass(frozen=True)
@@ -237,40 +227,6 @@ def _from_frame(X: Any) -> DaskTable:
 def _check_numeric(dtype: Any, what: str) -> None:
     if np.dtype(dtype).kind not in "biuf":
         raise ValueError(f"{what} has the type {dtype}; it should be numeric.")
-
-
-def as_block(part: Any, dtype: np.dtype[Any]) -> Block:
-    """Return a partition as a block of rows, in the process that holds it."""
-    if sparse.issparse(part):
-        return sparse.csr_array(part)
-    if hasattr(part, "to_numpy"):  # missing values become NaN, which is found later
-        return part.to_numpy(dtype=dtype)
-    return np.asarray(part)
-
-
-def as_declared(part: Any, declared: Declared) -> Any:
-    """Return a partition as Dask declares it, as far as it knows.
-
-    Columns are taken by their names, in any order: Dask looks at none of this when a
-    dataframe is made with ``verify_meta=False``.
-    """
-    length = part.shape[0] if declared.length is None else declared.length
-    expected = (length, declared.width)
-    if part.shape != expected:
-        raise ValueError(
-            f"Partition {declared.number} of X has the shape {tuple(part.shape)}; "
-            f"{expected} was expected, as Dask declares it."
-        )
-    names = declared.names
-    if names is None or not hasattr(part, "columns") or tuple(part.columns) == names:
-        return part
-    found = list(part.columns)
-    if set(found) != set(names) or len(set(found)) < len(found):
-        raise ValueError(
-            f"Partition {declared.number} of X has the columns {found}; {list(names)} "
-            "were expected, as Dask declares it."
-        )
-    return part[list(names)]
 
 
 def _with_own_keys(graph: Mapping[Any, Any]) -> dict[Any, Any]:
