@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import resource
-import signal
 import subprocess
 import sys
-import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -311,27 +309,6 @@ def test_rows_that_do_not_fit_are_computed_in_each_pass(X, local, monkeypatch):
     assert computed.count(_CHUNK) > 4 * local.n_iter_
 
 
-def test_a_worker_that_is_killed_changes_nothing(X, local, client, monkeypatch):
-    rows = client.persist(_chunked(X))
-    passes = []
-    original = DaskBackend.run
-
-    def disturbed(self, *args):
-        passes.append(args)
-        if len(passes) == 3:
-            pid = min(client.run(os.getpid).values())
-            threading.Timer(0.02, os.kill, (pid, signal.SIGKILL)).start()
-        return original(self, *args)
-
-    monkeypatch.setattr(DaskBackend, "run", disturbed)
-    before = set(client.run(os.getpid).values())
-    model = _model().fit(rows)
-    client.wait_for_workers(2)
-    assert len(passes) > 4
-    assert len(set(client.run(os.getpid).values()) - before) == 1  # it was replaced
-    assert_same_fit(model, local)
-
-
 # -- nothing is computed whole on the client -----------------------------------------
 
 
@@ -380,7 +357,7 @@ def test_what_travels_is_small(X, client, monkeypatch):
         received.append(len(pickle.dumps(found)))
         return found
 
-    for module in (scheduler, backend_module, rows_module):
+    for module in (scheduler, rows_module):
         monkeypatch.setattr(module, "compute", weighed)
     model = _model(init=np.arange(5)).fit(_chunked(X))
     assert len(received) > model.n_iter_

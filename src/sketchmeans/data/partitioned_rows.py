@@ -66,11 +66,13 @@ class PartitionedRows(Rows):
         height: int,
         *shared: Any,
         numbers: list[Array] | None = None,
+        states: Any = None,
     ) -> list[Any]:
         """Return ``function(part, info, *shared)`` for all partitions, in their order.
 
         With `numbers` of some rows of each, these come after `info`; the result is None
-        where there are none, and the partition is left alone.
+        where there are none, and the partition is left alone.  With `states`, these are
+        what the function gets in place of the partitions.
         """
 
     @abstractmethod
@@ -82,6 +84,15 @@ class PartitionedRows(Rows):
         *shared: Any,
     ) -> Any:
         """Return ``function(part, info, weights, *shared)`` combined along a tree."""
+
+    @abstractmethod
+    def merge_states(
+        self, function: Callable[..., Any], states: list[Any], *shared: Any
+    ) -> Any:
+        """Return ``function([state, ...], *shared)`` of what several passes have left.
+
+        What a pass leaves is one value for each partition, which stays beside it.
+        """
 
     def list_infos(self, height: int) -> list[PartitionInfo]:
         """Return where all partitions are, in blocks of this height."""
@@ -110,6 +121,25 @@ class PartitionedRows(Rows):
         if not len(indices):
             empty = np.empty((0, self.n_features), self.X.dtype)
             return sparse.csr_array(empty) if self.is_sparse else empty
+        inside, order = self.split_numbers(indices)
+        height = block_height(self.n_features, 0)
+        found = self.on_each(partitions.take_rows, height, numbers=inside)
+        blocks = [block for block in found if block is not None]
+        together: Any = (
+            sparse.vstack(blocks, format="csr")
+            if sparse.issparse(blocks[0])
+            else np.concatenate(blocks)
+        )
+        block = together[order]
+        if not self.checked:
+            check_finite(block, indices)
+        return block
+
+    def split_numbers(self, indices: Array) -> tuple[list[Array], Array]:
+        """Return which rows of each partition are asked for, and where they belong.
+
+        The second says where in these, one below the other, each row is found.
+        """
         parts = self.X.partitions
         starts = [part.start for part in parts]
         owners = np.searchsorted(starts, indices, "right") - 1
@@ -117,18 +147,7 @@ class PartitionedRows(Rows):
         edges = np.arange(len(parts) + 1)
         cuts = np.split(indices[order], np.searchsorted(owners[order], edges))[1:-1]
         inside = [own - start for own, start in zip(cuts, starts, strict=True)]
-        height = block_height(self.n_features, 0)
-        blocks = self.on_each(partitions.take_rows, height, numbers=inside)
-        blocks = [block for block in blocks if block is not None]
-        together: Any = (
-            sparse.vstack(blocks, format="csr")
-            if sparse.issparse(blocks[0])
-            else np.concatenate(blocks)
-        )
-        block = together[np.argsort(order, kind="stable")]
-        if not self.checked:
-            check_finite(block, indices)
-        return block
+        return inside, np.argsort(order, kind="stable")
 
     def map(self, function: Callable[[Block], Result], height: int) -> Iterator[Result]:
         found = self.on_each(partitions.map_blocks, height, function, height)

@@ -31,6 +31,15 @@ class Declared:
 
 
 @dataclass(frozen=True)
+class Partition:
+    """A partition that has rows, and the number of its first row."""
+
+    start: int
+    length: int
+    declared: Declared
+
+
+@dataclass(frozen=True)
 class PartitionInfo:
     """Where a partition is among all rows, and what it should look like."""
 

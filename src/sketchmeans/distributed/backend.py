@@ -13,17 +13,17 @@ from sketchmeans.data.partitions import PartitionInfo
 from sketchmeans.distributed import tasks
 from sketchmeans.distributed.rows import DaskRows
 from sketchmeans.distributed.scheduler import (
-    compute,
     free_memory,
     literal,
     persist,
     task,
     tree_reduce,
 )
-from sketchmeans.distributed.table import Partition, join_parts
+from sketchmeans.distributed.table import join_parts
 from sketchmeans.engine.bounds import RowState
 from sketchmeans.engine.partitions import (
     Call,
+    PartLabels,
     describe_space,
     keep_blocks,
     map_chunk,
@@ -37,72 +37,6 @@ from sketchmeans.numerics.linalg import Array
 
 #: What a pass has left at each place: for each of its partitions.
 States = list[Delayed]
-
-
-class PartLabels:
-    """The labels of all rows for some restarts, which stay with the partitions."""
-
-    def __init__(self, states: States, rows: DaskRows, columns: list[int]) -> None:
-        self.states = states
-        self.columns = columns
-        self._rows = rows
-
-    def __getitem__(self, key: Any) -> Any:
-        """Return some of the restarts, or the labels of a few rows of the only one."""
-        if isinstance(key, tuple):
-            chosen = np.atleast_1d(np.asarray(self.columns)[key[1]]).tolist()
-            return PartLabels(self.states, self._rows, chosen)
-        numbers = np.asarray(key)
-        labels = np.empty(len(numbers), dtype=np.int32)
-        places, calls = [], []
-        for part, (state, place) in zip(self._partitions, self._homes(), strict=True):
-            own = (numbers >= part.start) & (numbers < part.start + part.length)
-            if own.any():
-                places.append(own)
-                given = (self.columns[0], literal(numbers[own] - part.start))
-                calls.append(task(tasks.labels_of, state, place, *given))
-        for own, found in zip(places, compute(calls), strict=True):
-            labels[own] = found
-        return labels
-
-    @property
-    def _partitions(self) -> list[Partition]:
-        return self._rows.X.partitions
-
-    def _homes(self) -> list[tuple[Delayed, int]]:
-        """Return what was left at the place of each partition, and its number there."""
-        found = {
-            number: (state, i)
-            for state, place in zip(self.states, self._rows.places, strict=True)
-            for i, number in enumerate(place)
-        }
-        return [found[number] for number in range(len(found))]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and restarts."""
-        return sum(part.length for part in self._partitions), len(self.columns)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    def beside(self, others: list[PartLabels]) -> PartLabels:
-        """Return these labels of one restart, and others of the same rows."""
-        every = [self, *others]
-        columns = [labels.columns[0] for labels in every]
-        states = [
-            task(tasks.stack_labels, list(states), columns)
-            for states in zip(*(labels.states for labels in every), strict=True)
-        ]
-        return PartLabels(persist(states), self._rows, list(range(len(columns))))
-
-    def to_dask(self) -> Any:
-        """Return the labels of the only restart as a Dask array."""
-        column = self.columns[0]
-        found = [task(tasks.labels_of, *home, column) for home in self._homes()]
-        lengths = [part.length for part in self._partitions]
-        return join_parts(found, lengths, (), np.dtype(np.int32))
 
 
 class DaskBackend:

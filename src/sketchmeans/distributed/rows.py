@@ -22,7 +22,7 @@ from sketchmeans.distributed.scheduler import (
     task,
     tree_reduce,
 )
-from sketchmeans.distributed.table import DaskTable
+from sketchmeans.distributed.table import DaskTable, join_parts
 from sketchmeans.distributed.views import MappedTable, Mapping
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.memory import memory_budget
@@ -113,13 +113,15 @@ class DaskRows(PartitionedRows):
         height: int,
         *shared: Any,
         numbers: list[Array] | None = None,
+        states: list[Any] | None = None,
     ) -> list[Any]:
         own, is_asked = [], [True] * len(self.places)
         if numbers is not None:
             some = self.by_place(numbers)
             own = [[literal(each) for each in some]]
             is_asked = [any(len(rows) for rows in each) for each in some]
-        calls = self.apply(function, height, *map(_as_argument, shared), own=own)
+        arguments = map(_as_argument, shared)
+        calls = self.apply(function, height, *arguments, own=own, parts=states)
         found = iter(compute([c for c, a in zip(calls, is_asked, strict=True) if a]))
         every = [
             next(found) if asked else [None] * len(place)
@@ -156,8 +158,27 @@ class DaskRows(PartitionedRows):
             self.kept_bytes = self.X.size
             self.memory = 0 if is_elsewhere else self.kept_bytes
 
+    def merge_states(
+        self, function: Callable[..., Any], states: list[Any], *shared: Any
+    ) -> list[Delayed]:
+        arguments = [_as_argument(value) for value in shared]
+        return persist(
+            [
+                task(tasks.merge, function, list(place), *arguments)
+                for place in zip(*states, strict=True)
+            ]
+        )
+
     def labels_of(self, labels: Any) -> Any:
-        return labels.to_dask()
+        """Return the labels of the only restart as a lazy Dask array."""
+        homes = {
+            number: task(tasks.labels_of, state, i, labels.columns[0])
+            for state, place in zip(labels.states, self.places, strict=True)
+            for i, number in enumerate(place)
+        }
+        lengths = [part.length for part in self.X.partitions]
+        found = [homes[number] for number in range(len(lengths))]
+        return join_parts(found, lengths, (), np.dtype(np.int32))
 
     def load(self) -> Rows:
         raise TypeError(

@@ -14,7 +14,7 @@ from dask.array.optimization import optimize
 from dask.delayed import Delayed
 from scipy import sparse
 
-from sketchmeans.data.partitions import Declared, as_declared
+from sketchmeans.data.partitions import Declared, Partition, as_declared
 from sketchmeans.distributed.scheduler import (
     compute,
     free_memory,
@@ -28,13 +28,10 @@ _BYTES_PER_NONZERO = 12
 
 
 @dataclass(frozen=True)
-class Partition:
-    """A partition that has rows, and the number of its first row."""
+class DaskPartition(Partition):
+    """A partition, and the task that has its rows."""
 
     rows: Delayed
-    start: int
-    length: int
-    declared: Declared
 
 
 class DaskTable:
@@ -119,11 +116,11 @@ class DaskTable:
         return Declared(number, length, self.n_features, names)
 
     @cached_property
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[DaskPartition]:
         """The parts that have rows."""
         starts = np.cumsum([0, *self.lengths]).tolist()
         return [
-            Partition(part, start, length, self.declared(number, length))
+            DaskPartition(start, length, self.declared(number, length), part)
             for number, (part, start, length) in enumerate(
                 zip(self.parts, starts, self.lengths, strict=False)
             )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.data.partitions import PartitionInfo
-from sketchmeans.engine.partitions import Call, stack_states
+from sketchmeans.engine.partitions import Call
 from sketchmeans.numerics.linalg import Array
 
 
@@ -48,19 +48,13 @@ def combine(call: Call, summaries: list[Any]) -> Any:
     return call.reduction.combine(summaries)
 
 
-def labels_of(
-    found: list[tuple[Any, Any]], place: int, column: int, rows: Array | None = None
-) -> Array:
-    """Return the labels of one of the partitions, or of some of its rows."""
-    labels = found[place][0].labels[:, column]
-    return np.ascontiguousarray(labels if rows is None else labels[rows])
+def labels_of(found: list[tuple[Any, Any]], place: int, column: int) -> Array:
+    """Return the labels of one of the partitions."""
+    return np.ascontiguousarray(found[place][0].labels[:, column])
 
 
-def stack_labels(
-    found: list[list[tuple[Any, Any]]], columns: list[int]
-) -> list[tuple[Any, None]]:
-    """Return labels of several passes side by side, as what a pass leaves."""
-    return [
-        (stack_states(list(states), columns), None)
-        for states in zip(*found, strict=True)
-    ]
+def merge(
+    function: Callable[..., Any], found: list[list[Any]], *shared: Any
+) -> list[Any]:
+    """Return what a function makes of what several passes have left at a place."""
+    return [function(list(states), *shared) for states in zip(*found, strict=True)]

@@ -12,7 +12,7 @@ from dask.delayed import Delayed
 from sketchmeans.data.partitions import Declared, PartitionInfo, map_part
 from sketchmeans.data.rows import Block, block_height
 from sketchmeans.distributed.scheduler import literal, task
-from sketchmeans.distributed.table import DaskTable, Partition, join_parts
+from sketchmeans.distributed.table import DaskPartition, DaskTable, join_parts
 
 #: From a block of rows to other features of the same rows.
 Mapping = Callable[[Block], Block]
@@ -66,13 +66,13 @@ class MappedTable(DaskTable):
         return self.source.lengths
 
     @cached_property
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[DaskPartition]:
         return [
-            Partition(
-                self._map(part.rows, part.start, part.declared),
+            DaskPartition(
                 part.start,
                 part.length,
                 self.declared(part.declared.number, part.length),
+                self._map(part.rows, part.start, part.declared),
             )
             for part in self.source.partitions
         ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans.data.partitioned_rows import PartitionedRows
 from sketchmeans.data.partitions import PartitionInfo, rows_of
 from sketchmeans.data.rows import Block, Rows
 from sketchmeans.engine.bounds import RowState
@@ -119,10 +120,61 @@ def map_chunk(
     return found
 
 
-def stack_states(states: list[tuple[RowState, Any]], columns: list[int]) -> RowState:
-    """Return labels of several passes side by side, one restart of each."""
+def take_labels(
+    found: tuple[RowState, Any], info: Any, rows: Array, column: int
+) -> Array:
+    """Return the labels of some rows of a partition, for one restart."""
+    return found[0].labels[rows, column]
+
+
+def stack_labels(
+    states: list[tuple[RowState, Any]], columns: list[int]
+) -> tuple[RowState, None]:
+    """Return labels of several passes side by side, as what a pass leaves."""
     labels = [
         state.labels[:, column]
         for (state, _), column in zip(states, columns, strict=True)
     ]
-    return RowState(np.stack(labels, axis=1))
+    return RowState(np.stack(labels, axis=1)), None
+
+
+class PartLabels:
+    """The labels of all rows for some restarts, which stay with the partitions.
+
+    `states` are what a pass has left there.
+    """
+
+    def __init__(self, states: Any, rows: PartitionedRows, columns: list[int]) -> None:
+        self.states = states
+        self.columns = columns
+        self._rows = rows
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return some of the restarts, or the labels of a few rows of the only one."""
+        if isinstance(key, tuple):
+            chosen = np.atleast_1d(np.asarray(self.columns)[key[1]]).tolist()
+            return PartLabels(self.states, self._rows, chosen)
+        inside, order = self._rows.split_numbers(np.asarray(key, dtype=np.intp))
+        found = self._rows.on_each(
+            take_labels, 1, self.columns[0], numbers=inside, states=self.states
+        )
+        none = np.empty(0, dtype=np.int32)
+        parts = [part for part in found if part is not None]
+        return np.concatenate([none, *parts])[order]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and restarts."""
+        return len(self._rows), len(self.columns)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def beside(self, others: list[PartLabels]) -> PartLabels:
+        """Return these labels of one restart, and others of the same rows."""
+        every = [self, *others]
+        columns = [labels.columns[0] for labels in every]
+        states = [labels.states for labels in every]
+        found = self._rows.merge_states(stack_labels, states, columns)
+        return PartLabels(found, self._rows, list(range(len(columns))))

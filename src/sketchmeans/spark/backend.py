@@ -1,0 +1,92 @@
+"""Passes on a Spark cluster: those of the local engine, run where the rows are."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NoReturn
+
+from sketchmeans.engine.bounds import RowState
+from sketchmeans.engine.partitions import (
+    Call,
+    PartLabels,
+    describe_space,
+    run_chunk,
+    without_means,
+)
+from sketchmeans.engine.passes import Reduction
+from sketchmeans.engine.space import Space
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.spark.rows import (
+    Failure,
+    SparkRows,
+    States,
+    keep_states,
+    scale_weights,
+    tree_reduce,
+    zip_states,
+)
+from sketchmeans.spark.table import keep
+
+
+class SparkBackend:
+    """Runs reductions in the executors; summaries are combined along a tree."""
+
+    def __init__(self, rows: SparkRows, space: Space) -> None:
+        self.rows, self.space = rows, space
+
+    def prefetch(self, beside: int = 0) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def run(self, reduction: Reduction, *values: States | PartLabels) -> Any:
+        if not len(self.rows):
+            raise ValueError("X has 0 samples; at least one is needed for a pass.")
+        columns = tuple(getattr(value, "columns", None) for value in values)
+        call = Call(without_means(reduction), columns)
+        states: list[Any] = [getattr(value, "states", value) for value in values]
+        rows = self.rows
+        is_read, is_one = reduction.reads != "nothing", len(states) == 1
+
+        def work(given: Any, info: Any, unit: Any, *shared: Any) -> Any:
+            part, left = given if is_read else ((None, None), given)
+            left = [left] if is_one else left
+            own = scale_weights(part[1], unit)
+            return run_chunk(part[0], info, own, *left, *shared)
+
+        if not is_read:
+            given = zip_states(states)
+        elif states:
+            given = rows.X.parts.zip(zip_states(states))
+        else:
+            given = rows.X.parts.map(lambda part: (part, []))
+        shared = describe_space(self.space), call
+        calls = rows.work(given, work, self.space.height, *shared)
+        kept = keep_states(calls, states)
+        found = kept.parts.flatMap(_summaries)
+        summary = tree_reduce(found, call.reduction.combine)
+        return kept, reduction.finalize(summary)
+
+    def labels(self, states: States, n_restarts: int) -> PartLabels:
+        return PartLabels(states, self.rows, list(range(n_restarts)))
+
+    def place(self, labels: Array | PartLabels) -> PartLabels:
+        if isinstance(labels, PartLabels):
+            return labels
+        table = self.rows.X
+        given: list[Any] = [None] * len(table.lengths)
+        for part in table.partitions:
+            own = labels[part.start : part.start + part.length]
+            given[part.declared.number] = RowState(own), None
+        parts = keep(self.rows.context.parallelize(given, len(given)))
+        return self.labels(States(parts), labels.shape[1])
+
+    def map_rows(
+        self, reduction: Reduction, width: tuple[int, ...], dtype: Any
+    ) -> NoReturn:
+        self.rows.map_lazily(reduction)
+
+
+def _summaries(found: Any) -> list[Any]:
+    """Return the summary of a partition, if it has rows."""
+    if found is None:
+        return []
+    return [found if isinstance(found, Failure) else found[1]]
