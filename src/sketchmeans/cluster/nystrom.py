@@ -22,7 +22,6 @@ from sketchmeans.cluster.resume import (
     open_saved_fit,
 )
 from sketchmeans.cluster.search import search_clusters
-from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import check_labels_path, write_labels
 from sketchmeans.data.rows import IN_MEMORY_BYTES, Block, Rows
 from sketchmeans.engine.callbacks import with_callbacks
@@ -268,7 +267,7 @@ class NystromKMeans(KernelClusterer):
             A .npy file for the labels, which replaces one of that name when the fit is
             done; ``labels_`` is then a read-only memory map of it.
         """
-        check_possible(self, X, checkpoint, labels_out)
+        check_possible(self, X, labels_out)
         check_labels_path(labels_out)
         check_checkpoint(self, checkpoint)
         self._check_params()
@@ -333,15 +332,10 @@ class NystromKMeans(KernelClusterer):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix or Dask collection of shape (n, d)
         y : ignored
         sample_weight : array-like of shape (n,), optional
         """
-        if find_adapter(X) is not None:
-            raise TypeError(
-                "partial_fit does not take a Dask collection, which fit goes through "
-                "as a whole. Give one partition at a time, computed."
-            )
         if not hasattr(self, "dual_coef_"):
             return self.fit(X, sample_weight=sample_weight)
         return add_batch(self, X, sample_weight)

@@ -20,8 +20,9 @@ from sketchmeans.data.rows import (
     Rows,
     block_height,
     block_slices,
-    check_finite,
+    find_not_finite,
     float_type,
+    not_finite_error,
 )
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
@@ -99,7 +100,7 @@ class PartitionedRows(Rows):
         found, block = [], 0
         for part in self.X.partitions:
             dtype, declared = self.X.dtype, part.declared
-            name = f"Partition {declared.number} of X (rows from {part.start})"
+            name = _name(part.start, declared.number)
             info = PartitionInfo(part.start, block, dtype, declared, self.checked, name)
             found.append(info)
             block += len(block_slices(part.length, height))
@@ -131,9 +132,18 @@ class PartitionedRows(Rows):
             else np.concatenate(blocks)
         )
         block = together[order]
-        if not self.checked:
-            check_finite(block, indices)
+        bad = None if self.checked else find_not_finite(block)
+        if bad is not None:
+            i, column, kind = bad
+            row = int(indices[i])
+            owner = max(part for part in self._starts() if part[0] <= row)
+            raise not_finite_error(_name(*owner), kind, row, column)
         return block
+
+    def _starts(self) -> list[tuple[int, int]]:
+        """Return the first row of each partition, and its number."""
+        parts = self.X.partitions
+        return [(part.start, part.declared.number) for part in parts]
 
     def split_numbers(self, indices: Array) -> tuple[list[Array], Array]:
         """Return which rows of each partition are asked for, and where they belong.
@@ -169,6 +179,10 @@ class PartitionedRows(Rows):
         shift, height = self._typical(), block_height(self.n_features, 0)
         terms = self.fold(partitions.moment_sums, merge_sums, height, shift)
         return self._moments_of(terms, shift)
+
+
+def _name(start: int, number: int) -> str:
+    return f"Partition {number} of X (rows from {start})"
 
 
 def _add_copies(some: list[tuple[Array, ...]]) -> tuple[Array, ...]:

@@ -27,7 +27,9 @@ from sketchmeans.engine.partitions import (
     describe_space,
     keep_blocks,
     map_chunk,
+    place_values,
     run_chunk,
+    split_state,
     without_means,
 )
 from sketchmeans.engine.passes import Reduction
@@ -81,7 +83,7 @@ class DaskBackend:
             return parts
         return persist(rows.apply(keep_blocks, space.height, self._space_info))
 
-    def run(self, reduction: Reduction, *values: States | PartLabels) -> Any:
+    def run(self, reduction: Reduction, *values: Any) -> Any:
         if not self.rows.X.partitions:
             raise ValueError("X has 0 samples; at least one is needed for a pass.")
         rows, sources = self.rows, self._sources
@@ -90,10 +92,9 @@ class DaskBackend:
             parts = sources
         elif reduction.reads == "nothing":
             parts = rows.by_place([None] * len(rows.X.partitions))
+        values = place_values(self, values)
         columns = tuple(getattr(value, "columns", None) for value in values)
-        states = [
-            value.states if isinstance(value, PartLabels) else value for value in values
-        ]
+        states = [getattr(value, "states", value) for value in values]
         call = literal(Call(without_means(reduction), columns))
         found = rows.apply(
             run_chunk,
@@ -116,11 +117,13 @@ class DaskBackend:
     def place(self, labels: Array | PartLabels) -> PartLabels:
         if isinstance(labels, PartLabels):
             return labels
-        parts = self.rows.X.partitions
-        given = [labels[part.start : part.start + part.length] for part in parts]
-        places = self.rows.by_place([(RowState(own), None) for own in given])
-        states = persist([literal(place) for place in places])
-        return self.labels(states, labels.shape[1])
+        return self.labels(self.send(RowState(labels)), labels.shape[1])
+
+    def send(self, state: RowState) -> States:
+        """Bring what a pass has left, and a checkpoint has kept, to the rows."""
+        own = split_state(state, [*self.rows.X.partitions])
+        places = self.rows.by_place([(part, None) for part in own])
+        return persist([literal(place) for place in places])
 
     def map_rows(self, reduction: Reduction, width: tuple[int, ...], dtype: Any) -> Any:
         """Return a lazy array; nothing is computed, not even the number of rows."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.data.partitioned_rows import PartitionedRows
-from sketchmeans.data.partitions import PartitionInfo, rows_of
+from sketchmeans.data.partitions import Partition, PartitionInfo, rows_of
 from sketchmeans.data.rows import Block, Rows
 from sketchmeans.engine.bounds import RowState
 from sketchmeans.engine.passes import Reduction
@@ -120,6 +120,17 @@ def map_chunk(
     return found
 
 
+def split_state(state: RowState, parts: list[Partition]) -> list[RowState]:
+    """Return what a pass has left with all rows, cut into that of each partition."""
+    edges = [(part.start, part.start + part.length) for part in parts]
+    return [
+        RowState(
+            state.labels[start:stop], state.upper[start:stop], state.lower[start:stop]
+        )
+        for start, stop in edges
+    ]
+
+
 def take_labels(
     found: tuple[RowState, Any], info: Any, rows: Array, column: int
 ) -> Array:
@@ -171,6 +182,11 @@ class PartLabels:
     def ndim(self) -> int:
         return len(self.shape)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return the labels of all rows for the only restart, in this process."""
+        labels: Array = self[np.arange(len(self._rows))]
+        return labels if dtype is None else labels.astype(dtype)
+
     def beside(self, others: list[PartLabels]) -> PartLabels:
         """Return these labels of one restart, and others of the same rows."""
         every = [self, *others]
@@ -178,3 +194,16 @@ class PartLabels:
         states = [labels.states for labels in every]
         found = self._rows.merge_states(stack_labels, states, columns)
         return PartLabels(found, self._rows, list(range(len(columns))))
+
+
+def place_values(backend: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return values of a pass, those brought to the rows that a checkpoint had here."""
+
+    def place(value: Any) -> Any:
+        if isinstance(value, RowState):
+            return backend.send(value)
+        if not isinstance(value, np.ndarray):
+            return value
+        return backend.place(value[:, None] if value.ndim == 1 else value)
+
+    return tuple(place(value) for value in values)

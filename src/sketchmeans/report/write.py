@@ -12,6 +12,7 @@ from typing import Any
 from scipy import sparse
 
 from sketchmeans.cluster import SpectralKMeans
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics import (
@@ -30,6 +31,8 @@ from sketchmeans.theory.results import Result, format_value
 
 #: Rows of the map.
 SAMPLE_SIZE = 2_000
+#: Rows on a cluster of which a report is made, at most.
+_REMOTE_ROWS = 100_000
 #: Typical rows of a cluster: as rows of a table, and as images.
 _EXEMPLARS, _IMAGES = 5, 8
 #: Seconds to look for a proof, and a ratio that is close enough.
@@ -100,9 +103,10 @@ def write_report(
     ----------
     model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
         Fitted.
-    X : array-like, sparse matrix, path or `Source`, of shape (n, d)
+    X : array-like, sparse matrix, path, `Source` or Dask collection, shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
-        ``kernel="precomputed"``.
+        ``kernel="precomputed"``.  Of a Dask collection 100,000 rows are drawn at
+        random, and the report says so.
     path : str or PathLike
         The HTML file to write; one that exists is replaced.
     y : array-like of shape (n,), optional
@@ -153,6 +157,14 @@ def write_report(
     target = _check_path(path)
     check_integer("sample_size", sample_size)
     table = validate_input(model, X, reset=False)
+    origin = ""
+    if (adapter := find_adapter(X)) is not None:
+        if y is not None:
+            raise ValueError("y should be None with rows on a cluster: they are many.")
+        n_rows, (X, numbers) = table.shape[0], adapter.sample_table(X, _REMOTE_ROWS)
+        table = validate_input(model, X, reset=False)
+        if len(numbers) < n_rows:
+            origin = f"{len(numbers):,} rows drawn at random out of {n_rows:,}, as "
     if isinstance(table, Source):
         X = table  # opened once: opening a text file reads through it
     names = _resolve_names(feature_names, model, table)
@@ -174,7 +186,7 @@ def write_report(
     page = render_page(
         Findings(
             model=model,
-            data=_describe_table(table),
+            data=origin + _describe_table(table),
             names=names,
             summary=summary,
             row_map=sampled,

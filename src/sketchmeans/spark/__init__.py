@@ -12,7 +12,8 @@ from sketchmeans.spark.table import SparkTable, as_table
 from sketchmeans.spark.transform import transform_spark
 
 __all__ = ["SparkRows", "SparkTable", "as_backend", "as_rows", "as_table"]
-__all__ += ["empty_table", "transform_spark"]
+__all__ += ["empty_table", "map_table", "sample_table", "select_columns"]
+__all__ += ["transform_spark"]
 
 
 def as_rows(X: Any, workers: Any, weights: Any) -> SparkRows:
@@ -25,10 +26,13 @@ def as_backend(rows: SparkRows, space: Any, budget: int) -> SparkBackend:
     return SparkBackend(rows, space)
 
 
-def empty_table(X: Any) -> NoReturn:
+def empty_table(X: Any, *_: Any) -> NoReturn:
     """Raise: raw tables are prepared in memory, or by Dask."""
     raise TypeError(
-        "TableClusterer is not fitted to a Spark DataFrame: fit it on a sample, such "
-        "as X.sample(0.01).toPandas(), and label all rows with "
+        "Raw tables and reports do not take a Spark DataFrame: give a sample, such as "
+        "X.sample(0.01).toPandas(), and label all rows with "
         "sketchmeans.spark.transform_spark(model, X)."
     )
+
+
+select_columns = sample_table = map_table = empty_table

@@ -10,7 +10,9 @@ from sketchmeans.engine.partitions import (
     Call,
     PartLabels,
     describe_space,
+    place_values,
     run_chunk,
+    split_state,
     without_means,
 )
 from sketchmeans.engine.passes import Reduction
@@ -37,9 +39,10 @@ class SparkBackend:
     def prefetch(self, beside: int = 0) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def run(self, reduction: Reduction, *values: States | PartLabels) -> Any:
+    def run(self, reduction: Reduction, *values: Any) -> Any:
         if not len(self.rows):
             raise ValueError("X has 0 samples; at least one is needed for a pass.")
+        values = place_values(self, values)
         columns = tuple(getattr(value, "columns", None) for value in values)
         call = Call(without_means(reduction), columns)
         states: list[Any] = [getattr(value, "states", value) for value in values]
@@ -71,13 +74,15 @@ class SparkBackend:
     def place(self, labels: Array | PartLabels) -> PartLabels:
         if isinstance(labels, PartLabels):
             return labels
-        table = self.rows.X
-        given: list[Any] = [None] * len(table.lengths)
-        for part in table.partitions:
-            own = labels[part.start : part.start + part.length]
-            given[part.declared.number] = RowState(own), None
-        parts = keep(self.rows.context.parallelize(given, len(given)))
-        return self.labels(States(parts), labels.shape[1])
+        return self.labels(self.send(RowState(labels)), labels.shape[1])
+
+    def send(self, state: RowState) -> States:
+        """Bring what a pass has left, and a checkpoint has kept, to the rows."""
+        parts = self.rows.X.partitions
+        given: list[Any] = [None] * len(self.rows.X.lengths)
+        for part, own in zip(parts, split_state(state, parts), strict=True):
+            given[part.declared.number] = own, None
+        return States(keep(self.rows.context.parallelize(given, len(given))))
 
     def map_rows(
         self, reduction: Reduction, width: tuple[int, ...], dtype: Any
