@@ -151,6 +151,7 @@ def test_a_worker_is_killed(X, local, n_passes, client, monkeypatch, tmp_path, s
     assert min(reads.values()) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_comes_late_and_another_is_slow(X, local, client, monkeypatch):
     cluster, pid = client.cluster, _pids(client)[0]
 
@@ -171,7 +172,7 @@ def test_a_worker_loses_its_connection(X, local, client, monkeypatch):
         client.run(
             lambda dask_worker: dask_worker.batched_stream.comm.abort(),
             workers=[address],
-            wait=False,
+            on_error="ignore",
         )
 
     _assert_same(_fit_disturbed(_lazy(X), monkeypatch, 3, disturb), local)

@@ -157,6 +157,7 @@ class DaskRows(PartitionedRows):
             self.X.persist()
             self.kept_bytes = self.X.size
             self.memory = 0 if is_elsewhere else self.kept_bytes
+        self.X.forget_first()
 
     def merge_states(
         self, function: Callable[..., Any], states: list[Any], *shared: Any

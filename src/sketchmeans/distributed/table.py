@@ -44,6 +44,8 @@ class DaskTable:
 
     #: Whether the rows are kept where they were computed.
     is_persisted = False
+    #: The first partition, while it may be needed again.
+    _first: Delayed | None = None
 
     def __init__(
         self,
@@ -100,9 +102,11 @@ class DaskTable:
         free, is_elsewhere = free_memory(0)
         if not (is_elsewhere and self.parts):
             return
-        (size,) = compute([task(_count_bytes, self.parts[0])])
+        first, *others = self.parts
+        (first,) = persist([first])  # it is not computed twice
+        (size,) = compute([task(_count_bytes, first)])
         if 2 * size * len(self.parts) <= free:
-            self.parts = persist(self.parts)
+            self.parts = persist([first, *others])
             self.is_persisted = True
 
     @property
@@ -131,7 +135,8 @@ class DaskTable:
     def _sample(self) -> tuple[bool, float]:
         """Whether the first partition is sparse, and the bytes of its rows."""
         first = self.partitions[0]
-        described = task(_describe, first.rows, literal(first.declared))
+        (self._first,) = persist([first.rows])  # it is not computed twice
+        described = task(_describe, self._first, literal(first.declared))
         found: tuple[bool, float] = compute([described])[0]
         return found
 
@@ -150,11 +155,19 @@ class DaskTable:
         """Bytes of all rows, about."""
         return int(self.shape[0] * self._sample[1])
 
+    def forget_first(self) -> None:
+        """Let go of the partition that told what the others are like."""
+        self._first = None
+
     def persist(self) -> None:
         """Keep the rows where they are computed, or where they are already."""
         found = self.partitions
-        kept = persist([part.rows for part in found])
+        rows = [part.rows for part in found]
+        if self._first is not None:
+            rows[0] = self._first
+        kept = persist(rows)
         self.is_persisted = True
+        self.forget_first()
         self.partitions = [
             replace(part, rows=rows) for part, rows in zip(found, kept, strict=True)
         ]
