@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -24,7 +25,7 @@ from sketchmeans.data.rows import (
     float_type,
     not_finite_error,
 )
-from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.sums import merge_sums
 
@@ -59,6 +60,24 @@ class PartitionedRows(Rows):
         self.dtype = float_type(X.dtype)
         self.stored_itemsize = X.dtype.itemsize
         self._moments: Moments | None = None
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Number of rows; a pass over a collection that does not know it."""
+        return int(self.X.shape[0])
+
+    def load(self) -> Rows:
+        raise TypeError(
+            "Rows on a cluster are never held in one process. Give what wants them a "
+            "sample: fit_rows for a reducer, or X.sample(0.01), or X[::100]."
+        )
+
+    def show(self, source: PartitionedRows, function: Callable[[Block], Block]) -> None:
+        """Let these rows be a view of others; it maps points that users give, too."""
+        self.source, self.points = source, function
+        self.weight_unit, self.memory = source.weight_unit, source.memory
+        # The bits of a product depend on where in a block a row is.
+        self.rounding = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(self.dtype).eps)
 
     @abstractmethod
     def on_each(

@@ -26,8 +26,8 @@ from sketchmeans.engine.partitions import (
     PartLabels,
     describe_space,
     keep_blocks,
+    make_call,
     map_chunk,
-    place_values,
     run_chunk,
     split_state,
     without_means,
@@ -84,18 +84,14 @@ class DaskBackend:
         return persist(rows.apply(keep_blocks, space.height, self._space_info))
 
     def run(self, reduction: Reduction, *values: Any) -> Any:
-        if not self.rows.X.partitions:
-            raise ValueError("X has 0 samples; at least one is needed for a pass.")
+        made, states = make_call(self, reduction, values)
+        call = literal(made)
         rows, sources = self.rows, self._sources
         parts: list[Any] | None = None  # the rows themselves
         if reduction.reads == "blocks":
             parts = sources
         elif reduction.reads == "nothing":
             parts = rows.by_place([None] * len(rows.X.partitions))
-        values = place_values(self, values)
-        columns = tuple(getattr(value, "columns", None) for value in values)
-        states = [getattr(value, "states", value) for value in values]
-        call = literal(Call(without_means(reduction), columns))
         found = rows.apply(
             run_chunk,
             self.space.height,

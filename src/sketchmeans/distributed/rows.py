@@ -24,7 +24,7 @@ from sketchmeans.distributed.scheduler import (
 )
 from sketchmeans.distributed.table import DaskTable, join_parts
 from sketchmeans.distributed.views import MappedTable, Mapping
-from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 
@@ -41,11 +41,6 @@ class DaskRows(PartitionedRows):
         self._infos: dict[tuple[int, bool], Delayed] = {}
         #: Bytes of rows that are kept on the workers for this fit.
         self.kept_bytes = 0
-
-    @cached_property
-    def n_rows(self) -> int:
-        """Number of rows; a pass over a dataframe, which does not know it."""
-        return self.X.shape[0]
 
     @cached_property
     def is_sparse(self) -> bool:
@@ -181,13 +176,6 @@ class DaskRows(PartitionedRows):
         found = [homes[number] for number in range(len(lengths))]
         return join_parts(found, lengths, (), np.dtype(np.int32))
 
-    def load(self) -> Rows:
-        raise TypeError(
-            "The rows of a Dask collection are never held in one process. Give what "
-            "wants them a sample: fit_rows for a reducer, or X.sample(frac=...) or "
-            "X[::100]."
-        )
-
     def view(self, function: Mapping) -> ViewedRows:
         """Return other features of the same rows, computed where these are."""
         return ViewedRows(self, function)
@@ -207,15 +195,12 @@ class ViewedRows(DaskRows):
         super().__init__(
             MappedTable(source.X, function), source.workers, source.weights
         )
-        self.source = source
-        self.points = function
-        self.weight_unit, self.memory = source.weight_unit, source.memory
-        # The bits of a product depend on where in a block a row is.
-        self.rounding = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(self.dtype).eps)
+        self.show(source, function)
+        self._places_of = source
 
     @property
     def places(self) -> list[list[int]]:
-        return self.source.places
+        return self._places_of.places
 
     def load(self) -> Rows:
         """Return the rows after the workers were asked to keep them."""

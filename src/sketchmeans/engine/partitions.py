@@ -196,8 +196,13 @@ class PartLabels:
         return PartLabels(found, self._rows, list(range(len(columns))))
 
 
-def place_values(backend: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return values of a pass, those brought to the rows that a checkpoint had here."""
+def make_call(
+    backend: Any, reduction: Reduction, values: tuple[Any, ...]
+) -> tuple[Call, list[Any]]:
+    """Return a pass in the form that travels, and what earlier passes have left.
+
+    What a checkpoint had here is brought to the rows.
+    """
 
     def place(value: Any) -> Any:
         if isinstance(value, RowState):
@@ -206,4 +211,9 @@ def place_values(backend: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
             return value
         return backend.place(value[:, None] if value.ndim == 1 else value)
 
-    return tuple(place(value) for value in values)
+    if not len(backend.rows):
+        raise ValueError("X has 0 samples; at least one is needed for a pass.")
+    placed = [place(value) for value in values]
+    columns = tuple(getattr(value, "columns", None) for value in placed)
+    call = Call(without_means(reduction), columns)
+    return call, [getattr(value, "states", value) for value in placed]

@@ -7,19 +7,16 @@ from typing import Any, NoReturn
 
 from sketchmeans.engine.bounds import RowState
 from sketchmeans.engine.partitions import (
-    Call,
     PartLabels,
     describe_space,
-    place_values,
+    make_call,
     run_chunk,
     split_state,
-    without_means,
 )
 from sketchmeans.engine.passes import Reduction
 from sketchmeans.engine.space import Space
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.spark.rows import (
-    Failure,
     SparkRows,
     States,
     keep_states,
@@ -40,12 +37,7 @@ class SparkBackend:
         return nullcontext()
 
     def run(self, reduction: Reduction, *values: Any) -> Any:
-        if not len(self.rows):
-            raise ValueError("X has 0 samples; at least one is needed for a pass.")
-        values = place_values(self, values)
-        columns = tuple(getattr(value, "columns", None) for value in values)
-        call = Call(without_means(reduction), columns)
-        states: list[Any] = [getattr(value, "states", value) for value in values]
+        call, states = make_call(self, reduction, values)
         rows = self.rows
         is_read, is_one = reduction.reads != "nothing", len(states) == 1
 
@@ -64,8 +56,7 @@ class SparkBackend:
         shared = describe_space(self.space), call
         calls = rows.work(given, work, self.space.height, *shared)
         kept = keep_states(calls, states)
-        found = kept.parts.flatMap(_summaries)
-        summary = tree_reduce(found, call.reduction.combine)
+        summary = tree_reduce(kept.parts.map(_summary), call.reduction.combine)
         return kept, reduction.finalize(summary)
 
     def labels(self, states: States, n_restarts: int) -> PartLabels:
@@ -90,8 +81,5 @@ class SparkBackend:
         self.rows.map_lazily(reduction)
 
 
-def _summaries(found: Any) -> list[Any]:
-    """Return the summary of a partition, if it has rows."""
-    if found is None:
-        return []
-    return [found if isinstance(found, Failure) else found[1]]
+def _summary(found: Any) -> Any:
+    return found[1] if isinstance(found, tuple) else found

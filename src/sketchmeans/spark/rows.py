@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 
 from sketchmeans.data.partitioned_rows import PartitionedRows
 from sketchmeans.data.rows import Block, Rows
-from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.spark.table import MappedTable, SparkTable, keep, one_each
 
@@ -60,11 +59,6 @@ class SparkRows(PartitionedRows):
                     "have no order: fit SparkTable(X, weight='...'), which names a "
                     "column of weights."
                 )
-
-    @cached_property
-    def n_rows(self) -> int:
-        """Number of rows; they are read and kept for it."""
-        return self.X.shape[0]
 
     @property
     def context(self) -> Any:
@@ -129,7 +123,7 @@ class SparkRows(PartitionedRows):
             return function(part[0], info, scale_weights(part[1], unit), *shared)
 
         calls = self.work(self.X.parts, call, height, *shared)
-        return tree_reduce(calls.filter(lambda found: found is not None), combine)
+        return tree_reduce(calls, combine)
 
     def merge_states(
         self, function: Callable[..., Any], states: list[Any], *shared: Any
@@ -155,12 +149,6 @@ class SparkRows(PartitionedRows):
         session = self.X.frame.sparkSession
         return session.createDataFrame(found, "partition int, row long, label int")
 
-    def load(self) -> Rows:
-        raise TypeError(
-            "The rows of a Spark DataFrame are never held in one process. Give what "
-            "wants them a sample: fit_rows for a reducer, or X.sample(0.01).toPandas()."
-        )
-
     def view(self, function: Mapping) -> ViewedRows:
         """Return other features of the same rows, computed where these are."""
         return ViewedRows(self, function)
@@ -180,10 +168,8 @@ class ViewedRows(SparkRows):
         super().__init__(
             MappedTable(source.X, function), source.workers, source.weights
         )
-        self.source, self.points = source, function
-        self.unit, self.weight_unit = source.unit, source.weight_unit
-        # The bits of a product depend on where in a block a row is.
-        self.rounding = ZERO_DISTANCE_ROUNDINGS * float(np.finfo(self.dtype).eps)
+        self.show(source, function)
+        self.unit = source.unit
 
     def load(self) -> Rows:
         """Return the rows after the executors were asked to keep them."""
@@ -218,13 +204,13 @@ def keep_states(parts: Any, before: list[States]) -> States:
 
 
 def tree_reduce(parts: Any, combine: Callable[[list[Any]], Any]) -> Any:
-    """Return what partitions have found, combined along a tree of executors."""
+    """Return what partitions have found, if not None, combined along a tree."""
 
     def merge(one: Any, other: Any) -> Any:
         failures = [found for found in (one, other) if isinstance(found, Failure)]
         return failures[0] if failures else combine([one, other])
 
-    return _check(parts.treeReduce(merge))
+    return _check(parts.filter(lambda found: found is not None).treeReduce(merge))
 
 
 def _check(found: Any) -> Any:
