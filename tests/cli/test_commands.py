@@ -485,7 +485,7 @@ def test_compare(data, run):
 def test_choose(data, run, tmp_path):
     out = tmp_path / "paths.html"
     said = run(
-        *("choose", data / "shop.csv", *TABLE, "-k", "2-4"),
+        *("choose", data / "shop.csv", *TABLE, "-k", "2-3"),
         *("--gamma", "0.1,0.2", "--report", out),
     )
     assert said.code == 0, said.err

@@ -35,6 +35,7 @@ from sketchmeans.data.preparation import (
 from sketchmeans.data.sources import Source, column_types
 from sketchmeans.diagnostics import certificate, cluster_summary
 from sketchmeans.numerics.parallel import Workers
+from tests.pairs import every_value
 
 N = 600
 RNG = np.random.default_rng(0)
@@ -75,6 +76,7 @@ def model(**params):
 # --- the same as scikit-learn's steps -----------------------------------------------
 
 
+@every_value
 @pytest.mark.parametrize(
     ("scale", "scaler"), [("standard", StandardScaler()), ("robust", RobustScaler())]
 )

@@ -14,10 +14,12 @@ import typer
 from sketchmeans.cli.choose import choose
 from sketchmeans.cli.compare import compare
 from sketchmeans.cli.demo import demo
-from sketchmeans.cli.explain import certify, info, report
+from sketchmeans.cli.explain import certify, info
 from sketchmeans.cli.fit import fit, predict
 from sketchmeans.cli.options import add_options
 from sketchmeans.cli.plan import plan
+from sketchmeans.cli.rename import rename
+from sketchmeans.cli.report import report
 from sketchmeans.cli.screen import (
     Screen,
     current_screen,
@@ -43,7 +45,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (fit, predict, report, certify, compare, choose, plan, info, demo):
+_COMMANDS = fit, predict, report, rename, certify, compare, choose, plan, info, demo
+for _command in _COMMANDS:
     app.command()(add_options(_command))
 
 

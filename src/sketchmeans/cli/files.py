@@ -34,7 +34,8 @@ STREAM_NAME = "standard input"
 _SIGNS = {"tab": "\t", "\\t": "\t"}
 _YES_NO = {"yes": True, "no": False, None: None}
 #: The endings of the files that are written.
-LABELS, REPORT, MODEL = (".csv", ".npy", ".parquet"), (".html",), (".skm",)
+LABELS, MODEL = (".csv", ".npy", ".parquet"), (".skm",)
+REPORT, WORKBOOK = (".html", ".xlsx"), (".xlsx",)
 
 
 @contextmanager
@@ -263,8 +264,11 @@ def _check_output(option: str, path: str, suffixes: tuple[str, ...]) -> None:
     except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
         reason = getattr(error, "strerror", None) or error
         raise typer.BadParameter(f"{option} {path}: {reason}.") from error
-    if suffixes == REPORT:
-        import sketchmeans.report  # noqa: F401 - its error says what to install
+    if suffixes in (REPORT, WORKBOOK):
+        from sketchmeans.report.workbook import check_workbooks  # needs [report], too
+
+        if path.lower().endswith(".xlsx"):
+            check_workbooks()
     if path.lower().endswith(".parquet"):
         try:
             import pyarrow  # noqa: F401 - before the long work

@@ -16,7 +16,6 @@ from sketchmeans.cli.explain import (
     find_certificate,
     print_certificate,
     print_sizes,
-    write_model_report,
 )
 from sketchmeans.cli.files import (
     LABELS,
@@ -38,6 +37,7 @@ from sketchmeans.cli.options import (
     TableOptions,
 )
 from sketchmeans.cli.progress import Display
+from sketchmeans.cli.report import write_model_report
 from sketchmeans.cli.screen import Screen, format_duration
 from sketchmeans.cli.signals import finish_iteration
 
@@ -98,6 +98,7 @@ def fit(
             display.attach(clusterer).fit(table, checkpoint=saved)
         seconds = time.perf_counter() - start
         classes = read_classes(clusterer, table)
+        _name_segments(screen, clusterer, table)
         writers: dict[str, Callable[[str], object]] = {
             "--model": lambda file: save(clusterer, file),
             "--labels": lambda file: write_labels(clusterer.labels_, file, beside),
@@ -122,6 +123,16 @@ def fit(
     _print_outputs(screen, result, outputs, failures)
 
 
+def _name_segments(screen: Screen, model: Any, table: Any) -> None:
+    """Name the segments after what sets them apart; the fit is kept if that fails."""
+    from sketchmeans.diagnostics.segments import name_fitted
+
+    try:
+        name_fitted(model, table)
+    except (OSError, ValueError, MemoryError) as error:
+        screen.print_error(f"Segments have no names: {error}", "Warning", "yellow")
+
+
 def _sort_outputs(outputs: dict[str, str | None], files: Sequence[str]) -> None:
     """Add files to what is written, each as what its ending says."""
     endings = {"--labels": (*LABELS, STREAM), "--report": REPORT, "--model": MODEL}
@@ -130,7 +141,7 @@ def _sort_outputs(outputs: dict[str, str | None], files: Sequence[str]) -> None:
         if not known:
             raise typer.BadParameter(
                 f"--out {file} should end in .skm (model), {', '.join(LABELS)} "
-                "(labels) or .html (report)."
+                "(labels), .html or .xlsx (report)."
             )
         if outputs[known[0]] is not None:
             raise typer.BadParameter(
@@ -201,6 +212,8 @@ def _write_outputs(
 
 def _describe_fit(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
     """Return the result by name."""
+    from sketchmeans.cluster.segment_names import segment_names
+
     inner = model.estimator_
     result: dict[str, Any] = {
         "estimator": type(inner).__name__,
@@ -218,6 +231,7 @@ def _describe_fit(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
         "converged": model.converged_,
         "cluster_sizes": count_rows(model.cluster_sizes_),
         "exemplar_indices": model.exemplar_indices_,
+        "segment_names": segment_names(model),
     }
     result |= describe_kernel(inner)
     if hasattr(inner, "ncut_"):
@@ -274,7 +288,8 @@ def _print_fit(screen: Screen, model: Any, result: Mapping[str, Any]) -> None:
         screen.print()
         print_used_columns(screen, model)
     screen.print()
-    print_sizes(screen, result["cluster_sizes"], result["exemplar_indices"])
+    sizes, exemplars = result["cluster_sizes"], result["exemplar_indices"]
+    print_sizes(screen, sizes, exemplars, result["segment_names"])
 
 
 def _print_outputs(

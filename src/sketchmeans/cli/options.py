@@ -107,6 +107,9 @@ OPTIONS: dict[str, Any] = {
     "info.file": _argument(
         "MODEL|DATA", "A model or a table; - reads CSV from standard input."
     ),
+    "names": _argument(
+        "LABEL=NAME", 'New names by label, such as 3="Heavy buyers" 0=Regulars.'
+    ),
     # --- clustering
     "n_clusters": _clustering(
         "Number of clusters.", "--n-clusters", "-k", metavar="K", min=1
@@ -284,7 +287,7 @@ OPTIONS: dict[str, Any] = {
     # --- files that are written
     "fit.out": _files(
         "Write the file that the ending asks for: the model (.skm), labels (.csv, "
-        ".npy, .parquet) or a report (.html). May be repeated.",
+        ".npy, .parquet) or a report (.html, .xlsx). May be repeated.",
         "--out",
         "-o",
         **_FILE,
@@ -304,14 +307,25 @@ OPTIONS: dict[str, Any] = {
         "-o",
         **_FILE,
     ),
-    "report": _files("Write a report on the clusters to this HTML file.", **_FILE),
+    "report": _files(
+        "Write a report on the segments to this file: .html or .xlsx.", **_FILE
+    ),
     "checkpoint": _files(
         "Save the state of the fit to this file; the same command resumes from it.",
         **_FILE,
     ),
     "predict.out": typer.Option("--out", "-o", help=_LABELS_HELP, **_FILE),
     "report.out": typer.Option(
-        "--out", "-o", help="Write the report to this file.", **_FILE
+        "--out", "-o", help="Write the report to this file: .html or .xlsx.", **_FILE
+    ),
+    "xlsx": typer.Option(
+        help="Write the same to this workbook of Excel, too.", metavar="FILE"
+    ),
+    "report.identifier": typer.Option(
+        "--id",
+        help="Column that names typical rows.",
+        show_default="the first identifier",
+        metavar="NAME",
     ),
     "demo.out": typer.Option(
         "--out",

@@ -135,6 +135,7 @@ class Clusterer(
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         """Return the validated rows of `fit`."""
         X = validate_input(self, X, reset=True)
+        self.__dict__.pop("segment_names_", None)  # of other clusters
         n_samples = X.shape[0]
         if not is_auto(self.n_clusters) and n_samples < self.n_clusters:
             raise ValueError(

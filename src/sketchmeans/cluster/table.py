@@ -140,6 +140,9 @@ class TableClusterer(
     exemplar_indices_, exemplars_ : ndarray of shape (k,) and (k, d)
         The row of the table that is nearest to the centre of each cluster: its number
         and its values, in the units of the table; objects if some are words or dates.
+    segment_names_ : tuple of str
+        A name for each cluster, once `describe_segments` or `rename_segments` has set
+        it; model files keep it.
     cost_, inertia_, cluster_sizes_, n_iter_, converged_
         As in `estimator_`, like the exemplars only if that has them.
     dialect_, zero_based_ : dict or None, bool
@@ -226,7 +229,8 @@ class TableClusterer(
         progress.finish()
         self.estimator_ = estimator
         self.labels_ = prepared.spread(estimator.labels_, NO_CLUSTER)
-        self.__dict__.pop("exemplar_indices_", None)
+        for name in ("exemplar_indices_", "segment_names_"):
+            self.__dict__.pop(name, None)
         if hasattr(estimator, "exemplar_indices_"):
             self.exemplar_indices_ = prepared.numbers(estimator.exemplar_indices_)
         return self
@@ -239,7 +243,7 @@ class TableClusterer(
         progress = Progress(self)
         self._fit_preparation(X, None, progress)
         progress.finish()
-        for name in ("estimator_", "labels_", "exemplar_indices_"):
+        for name in ("estimator_", "labels_", "exemplar_indices_", "segment_names_"):
             self.__dict__.pop(name, None)
         return self
 

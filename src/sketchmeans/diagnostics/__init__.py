@@ -11,6 +11,7 @@ The public names of `sketchmeans.theory` are here, too.
 from __future__ import annotations
 
 from sketchmeans import theory
+from sketchmeans.cluster.segment_names import rename_segments, segment_names
 from sketchmeans.diagnostics.advice import (
     Advice,
     advised_bandwidth,
@@ -37,6 +38,8 @@ from sketchmeans.diagnostics.columns import ColumnSummary, column_summary
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.plan import Plan, plan
 from sketchmeans.diagnostics.row_map import RowMap, row_map
+from sketchmeans.diagnostics.segment_facts import Fact
+from sketchmeans.diagnostics.segments import Segment, Segments, describe_segments
 from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
 from sketchmeans.theory import *  # noqa: F403 - its public names are here, too
 
@@ -49,8 +52,11 @@ __all__ = [
     "ClusterSummary",
     "ColumnSummary",
     "Comparison",
+    "Fact",
     "Plan",
     "RowMap",
+    "Segment",
+    "Segments",
     "adjusted_rand_score",
     "advised_bandwidth",
     "advised_cluster_count",
@@ -65,7 +71,10 @@ __all__ = [
     "clustering_accuracy",
     "column_summary",
     "compare_models",
+    "describe_segments",
     "normalized_mutual_info_score",
     "plan",
+    "rename_segments",
     "row_map",
+    "segment_names",
 ]

@@ -118,6 +118,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     See Also
     --------
     save : Writes the file, with an example.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans, load, save
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> model = SketchedKMeans(3, random_state=0).fit(X)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, Path(folder) / "model.skm")
+    ...     again = load(Path(folder) / "model.skm")
+    >>> bool((again.predict(X) == model.labels_).all())
+    True
     """
     try:
         if not Path(path).is_file() and Path(path).exists():

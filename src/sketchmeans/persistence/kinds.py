@@ -246,15 +246,20 @@ class Record:
 
 @dataclass(frozen=True)
 class Many:
-    """A list or a tuple of values of one kind, of a given length if that is fixed."""
+    """A list or a tuple of values of one kind, of a given length if that is fixed.
+
+    A length may be the name of a dimension.
+    """
 
     kind: Kind
-    length: int | None = None
+    length: int | str | None = None
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where}={value!r} should be a list")
-        if self.length is not None and len(value) != self.length:
+        if isinstance(self.length, str):
+            _bind(self.length, len(value), f"the length of {where}", sizes)
+        elif self.length is not None and len(value) != self.length:
             raise ValueError(f"{where} should have {self.length} values")
         for i, item in enumerate(value):
             self.kind.check(item, f"{where}[{i}]", sizes)

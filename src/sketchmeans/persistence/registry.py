@@ -18,6 +18,7 @@ from sketchmeans.cluster import (
     SpectralKMeans,
 )
 from sketchmeans.cluster.scales import ScalePath
+from sketchmeans.cluster.segment_names import MAX_NAME_LENGTH
 from sketchmeans.cluster.table import GAPS, SCALES, TableClusterer
 from sketchmeans.engine.init import (
     KMeansParallel,
@@ -85,6 +86,10 @@ _REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProj
 
 _COUNT = integer(1)
 _AUTO = text("auto")
+_NAME = Plain(
+    lambda v: isinstance(v, str) and 0 < len(v) <= MAX_NAME_LENGTH and v.isprintable(),
+    f"a printable text of 1 to {MAX_NAME_LENGTH} characters",
+)
 _GIVEN = (text(), rows(None, None), Tensor((None,), "i"), PLAIN_LIST)
 _COLUMNS = nullable(PLAIN_LIST, Names(None))
 
@@ -137,6 +142,7 @@ _FEATURES: Mapping[str, Kind] = {
     "feature_names_in_": Maybe(Names("d")),
     "zero_based_": Maybe(FLAG),  # of a fit on svmlight files
 }
+_SEGMENTS: Mapping[str, Kind] = {"segment_names_": Maybe(Many(_NAME, "k"))}
 _CLUSTERER: Mapping[str, Kind] = {
     **_FEATURES,
     "cost_": REAL,
@@ -147,6 +153,7 @@ _CLUSTERER: Mapping[str, Kind] = {
     "cluster_sizes_": Tensor(("k",)),
     "exemplar_indices_": Tensor(("k",), "i"),
     "exemplars_": Maybe(rows("k", "d")),
+    **_SEGMENTS,
 }
 _KERNEL_CLUSTERER: Mapping[str, Kind] = {
     **_CLUSTERER,
@@ -282,6 +289,7 @@ _SPECS = [
             "n_filled_": integer(0),
             "estimator_": Object(_CLUSTERERS),
             "exemplar_indices_": Tensor(("k",), "i"),
+            **_SEGMENTS,
         },
         check=check_table,
     ),
