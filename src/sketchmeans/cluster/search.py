@@ -11,7 +11,7 @@ from sketchmeans.cluster.memory import fit_need, plan_memory, thread_need
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
-from sketchmeans.engine.blocks import BlockEngine, as_columns, local_engine, new_engine
+from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
 from sketchmeans.engine.directions import pays_to_project, projected_bytes
 from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.progress import Progress
@@ -86,10 +86,7 @@ def search_clusters(
         result = search.rescue_far_rows(engine, result, rng)
         if not is_remote:
             result, is_sound = audit_result(engine, result)
-    if is_remote:  # a checkpoint may have had the labels here
-        labels = engine.backend.place(as_columns(result.labels))
-        result = replace(result, labels=labels[:, 0])
-    return Found(landmarks, space, engine, result, is_sound)
+    return Found(landmarks, space, engine, engine.place_labels(result), is_sound)
 
 
 def _span(model: Any, kernel: Kernel, rows: Rows, landmarks: Landmarks) -> SpanSpace:

@@ -216,6 +216,11 @@ class BlockEngine:
         assert self._bounds is not None
         return self._bounds.rows
 
+    def place_labels(self, result: LloydResult) -> LloydResult:
+        """Return a result whose labels are with its rows; a checkpoint had them."""
+        labels = self.backend.place(as_columns(result.labels))
+        return replace(result, labels=labels[:, 0])
+
     def _gather(self, state: Any) -> RowState:
         """Return what a pass has left with the rows, here."""
         found: RowState = self.backend.run(GatherStates(), state)[1]
