@@ -122,6 +122,15 @@ def test_a_value_that_is_not_finite_is_named(spark, people):
         _nystrom().fit(frame)
 
 
+def test_raw_tables_are_labelled_by_the_model_of_a_sample(frame, people):
+    table = people[_NAMES].assign(kind=np.where(people["a"] > 0.0, "x", "y"))
+    model = TableClusterer(_nystrom()).fit(table[::10])
+    raw = frame.selectExpr("id", "if(a > 0, 'x', 'y') kind", *_NAMES)
+    found = transform_spark(model, raw).select("id", "prediction").collect()
+    labels = [label for _, label in sorted(tuple(row) for row in found)]
+    np.testing.assert_array_equal(labels, model.predict(table))
+
+
 def test_what_is_not_possible_is_said(frame, people):
     with pytest.raises(ValueError, match="'a' of X has the type string; it should be"):
         _nystrom().fit(frame.selectExpr("cast(a as string) a", "b"))
@@ -130,7 +139,7 @@ def test_what_is_not_possible_is_said(frame, people):
     with pytest.raises(ValueError, match="which names a column of weights"):
         _nystrom().fit(frame.select(*_NAMES), sample_weight=people["weight"])
     with pytest.raises(TypeError, match="transform_spark"):
-        TableClusterer(4).fit(frame)
+        TableClusterer(_nystrom()).fit(frame)
     model = _nystrom().fit(people[_NAMES])
     with pytest.raises(TypeError, match="transform_spark"):
         model.predict(frame.select(*_NAMES))

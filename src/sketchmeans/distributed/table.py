@@ -106,7 +106,7 @@ class DaskTable:
         (first,) = persist([first])  # it is not computed twice
         (size,) = compute([task(_count_bytes, first)])
         if 2 * size * len(self.parts) <= free:
-            self.parts = persist([first, *others])
+            self.parts = [first, *persist(others)]
             self.is_persisted = True
 
     @property
@@ -162,10 +162,9 @@ class DaskTable:
     def persist(self) -> None:
         """Keep the rows where they are computed, or where they are already."""
         found = self.partitions
-        rows = [part.rows for part in found]
-        if self._first is not None:
-            rows[0] = self._first
-        kept = persist(rows)
+        done = [] if self._first is None else [self._first]
+        # Not together: graphs of others hold the task of the first under its key.
+        kept = [*done, *persist([part.rows for part in found[len(done) :]])]
         self.is_persisted = True
         self.forget_first()
         self.partitions = [

@@ -14,6 +14,7 @@ from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.spark.table import MappedTable, SparkTable, keep, one_each
 
+Function = Callable[..., Any]
 Mapping = Callable[[Block], Block]
 
 #: Passes that build on each other before Spark forgets how the first were computed: it
@@ -65,9 +66,7 @@ class SparkRows(PartitionedRows):
         """The Spark context, which runs jobs."""
         return self.X.frame.sparkSession.sparkContext
 
-    def work(
-        self, parts: Any, function: Callable[..., Any], height: int, *shared: Any
-    ) -> Any:
+    def work(self, parts: Any, function: Function, height: int, *shared: Any) -> Any:
         """Return ``function(part, info, unit of weights, *shared)`` of partitions.
 
         None where there are no rows.  What is shared is sent to an executor once.
@@ -89,7 +88,7 @@ class SparkRows(PartitionedRows):
 
     def on_each(
         self,
-        function: Callable[..., Any],
+        function: Function,
         height: int,
         *shared: Any,
         numbers: list[Array] | None = None,
@@ -113,21 +112,14 @@ class SparkRows(PartitionedRows):
         return [results.get(key) for key in keys]
 
     def fold(
-        self,
-        function: Callable[..., Any],
-        combine: Callable[[list[Any]], Any],
-        height: int,
-        *shared: Any,
+        self, function: Function, combine: Function, height: int, *shared: Any
     ) -> Any:
         def call(part: Any, info: Any, unit: Any, *shared: Any) -> Any:
             return function(part[0], info, scale_weights(part[1], unit), *shared)
 
-        calls = self.work(self.X.parts, call, height, *shared)
-        return tree_reduce(calls, combine)
+        return tree_reduce(self.work(self.X.parts, call, height, *shared), combine)
 
-    def merge_states(
-        self, function: Callable[..., Any], states: list[Any], *shared: Any
-    ) -> States:
+    def merge_states(self, function: Function, states: Any, *shared: Any) -> States:
         is_one = len(states) == 1
 
         def call(found: Any) -> Any:
@@ -165,9 +157,8 @@ class ViewedRows(SparkRows):
     """Other features of rows on a cluster, which a function of blocks computes."""
 
     def __init__(self, source: SparkRows, function: Mapping) -> None:
-        super().__init__(
-            MappedTable(source.X, function), source.workers, source.weights
-        )
+        table = MappedTable(source.X, function)
+        super().__init__(table, source.workers, source.weights)
         self.show(source, function)
         self.unit = source.unit
 
@@ -203,7 +194,7 @@ def keep_states(parts: Any, before: list[States]) -> States:
     return States(kept)
 
 
-def tree_reduce(parts: Any, combine: Callable[[list[Any]], Any]) -> Any:
+def tree_reduce(parts: Any, combine: Function) -> Any:
     """Return what partitions have found, if not None, combined along a tree."""
 
     def merge(one: Any, other: Any) -> Any:
