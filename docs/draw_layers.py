@@ -30,6 +30,7 @@ LAYERS = (
     "theory",
     "diagnostics",
     "persistence",
+    "onnx",
     "report",
     "testing",
     "cli",

@@ -27,7 +27,11 @@ def _expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
-@parametrize_with_checks([SpectralKMeans()], expected_failed_checks=_expected_failures)
+# With one scale of the graph a fit takes a fraction of the time.
+@parametrize_with_checks(
+    [SpectralKMeans(n_neighbors=5, whiten=False)],
+    expected_failed_checks=_expected_failures,
+)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
@@ -303,7 +307,7 @@ def test_rbf_graph(moons):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_graph_that_is_given(moons, weighted):
-    X, y = moons
+    X, y = (part[:300] for part in moons)
     graph = kneighbors_graph(X, 10)
     graph = sparse.csr_array((graph + graph.T) / 2.0)
     weights = np.random.default_rng(0).integers(1, 3, len(X)) if weighted else None

@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_wine, make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from sketchmeans import (
     KernelKMeans,
@@ -14,6 +16,7 @@ from sketchmeans import (
     SpectralKMeans,
     TableClusterer,
 )
+from sketchmeans.cluster.segment_names import rename_segments, segment_names
 from sketchmeans.datasets import make_customers
 from sketchmeans.diagnostics import cluster_summary, describe_segments
 from sketchmeans.diagnostics.members import SmallestRows, draw_keys, draw_members
@@ -82,8 +85,10 @@ def test_names_from_labels_are_those_of_a_pass_over_all_rows(found):
     del MODEL.segment_names_
 
 
-def test_segments_that_are_there_are_stable_and_others_are_not():
-    X, _ = make_blobs(300, 3, centers=3, cluster_std=0.5, random_state=1)
+def test_segments_that_are_there_are_stable_and_others_are_not(monkeypatch):
+    for name in ("_RESAMPLES", "_SPECTRAL_RESAMPLES"):
+        monkeypatch.setattr(f"sketchmeans.diagnostics.stability.{name}", 3)
+    X, _ = make_blobs(150, 3, centers=3, cluster_std=0.5, random_state=1)
     given = {"gamma": 0.05, "init": X[[0, 1, 2]], "landmarks": X[:40], "rank": 30}
     for model in (
         NystromKMeans(3, random_state=0, **given),
@@ -192,3 +197,32 @@ def test_equal_names_are_told_apart():
     long = [[fact("high " + "x" * 60), fact("low " + "y" * 60)]] * 2
     assert all(len(name) <= 80 for name in name_segments(long, [1, 1]))
     assert name_segments([[]], [5]) == ["All rows"]
+
+
+def test_small_values_are_told_from_zero():
+    rng = np.random.default_rng(0)
+    money = np.exp(np.repeat([3.0, 9.0], [400, 100]) + 0.1 * rng.normal(size=500))
+    model = SketchedKMeans(2, random_state=0).fit(money[:, None])
+    found = describe_segments(model, money[:, None], feature_names=["money"])
+    assert "about 0" not in repr(found)
+    values = np.repeat([1e-6, 50.0], 40)[:, None]
+    found = describe_segments(SketchedKMeans(2, random_state=0).fit(values), values)
+    assert "x0: about 0 (all: 25)" in repr(found)
+
+
+def test_names_of_columns_may_hold_anything():
+    frame = pd.DataFrame({"a\u200d\n\x1b_": np.repeat([0.0, 9.0], 20), " ": 1.0})
+    model = TableClusterer(SketchedKMeans(2, random_state=0)).fit(frame)
+    found = name_fitted(model, frame)
+    assert all(name.isprintable() for name in model.segment_names_)
+    assert sorted(found.names) == sorted(["High a\\n\\x1b", "Low a\\n\\x1b"])
+
+
+def test_pipelines_have_segments_and_names():
+    X = load_wine(as_frame=True).data
+    steps = make_pipeline(StandardScaler(), NystromKMeans(3, random_state=0))
+    found = describe_segments(steps.fit(X), X)
+    assert all(segment.facts for segment in found.segments)
+    assert all(fact.column in X for segment in found.segments for fact in segment.facts)
+    rename_segments(steps[-1], {0: "Heavy wines"})
+    assert segment_names(steps)[0] == "Heavy wines"

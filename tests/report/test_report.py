@@ -482,7 +482,7 @@ def _plots():
 def test_plots_return_the_axes_that_they_draw_on():
     for name, (plot, data, label) in _plots().items():
         axes = Figure().add_subplot()
-        assert plot(data, axes, theme=DARK) is axes, name
+        assert plot(data, ax=axes, theme=DARK) is axes, name
         assert label in axes.get_xlabel(), name
         assert axes.has_data(), name
 
@@ -502,7 +502,7 @@ def test_plots_refuse_what_they_cannot_draw():
         plot_path({"n_clusters": [1], "cost": [1.0]}, column="beauty")
     with pytest.raises(ValueError, match="a column 'gamma' or 'n_clusters'"):
         plot_path({"cost": [1.0]}, column="cost")
-    with pytest.raises(ValueError, match="that has landmarks"):
+    with pytest.raises(ValueError, match="one that has landmarks"):
         plot_residual(row_map(SKETCHED, X, sample_size=20))
     with pytest.raises(ValueError, match="n_landmarks='auto'"):
         plot_landmark_path(REDUCED)

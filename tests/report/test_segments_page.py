@@ -102,6 +102,8 @@ def test_what_cannot_be_written_is_refused_before_the_work(shop, tmp_path, monke
     given = model, folder / "shop.csv", tmp_path / "r.html"
     with pytest.raises(ValueError, match=r"xlsx='/no/such/r.xlsx' should be the path"):
         write_report(*given, xlsx="/no/such/r.xlsx")
+    with pytest.raises(ValueError, match=r"xlsx='b.xlsx' should be None"):
+        write_report(*given[:2], tmp_path / "a.xlsx", xlsx="b.xlsx")
     with pytest.raises(ValueError, match="id_column='who' should be a column of X"):
         write_report(*given, id_column="who")
     X = np.random.default_rng(0).normal(size=(40, 2))
@@ -162,6 +164,7 @@ def test_report_prints_the_content_as_json(shop, capsys, tmp_path, monkeypatch):
         (["--xlsx", "r.csv"], 2, "--xlsx r.csv should end in .xlsx"),
         (["--xlsx", "no/r.xlsx"], 2, "there is no folder no"),
         (["-o", "r.xlsx", "--xlsx", "r.xlsx"], 2, "is also the file of --out"),
+        (["-o", "r.xlsx", "--xlsx", "s.xlsx"], 2, "--xlsx s.xlsx has no meaning"),
         (["--id", "who"], 2, "--id who should be a column of X"),
     ],
 )

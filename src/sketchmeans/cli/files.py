@@ -180,10 +180,15 @@ def make_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> Any
 
 def open_model_rows(screen: Screen, model: Any, table: Table) -> Any:
     """Return the rows of a table as the estimator in a model sees them."""
+    from sklearn.pipeline import Pipeline
+
     from sketchmeans import TableClusterer
+    from sketchmeans.cluster.within import load_table
     from sketchmeans.data.preparation import match_columns
 
     names = getattr(model, "feature_names_in_", None)
+    if isinstance(model, Pipeline):  # its steps take tables in memory
+        return load_table(model, table)
     if isinstance(model, TableClusterer):
         rows: Any = model.prepare(table)
     elif names is None or table.types is None:

@@ -17,6 +17,7 @@ from sketchmeans.cli.files import (
     open_model_rows,
     open_table,
     read_classes,
+    suffix_in,
 )
 from sketchmeans.cli.options import FileOptions, PrintOptions
 from sketchmeans.cli.progress import Display
@@ -47,6 +48,8 @@ def report(
     screen = Screen(print_options)
     files = {"--out": out, "--xlsx": xlsx}
     check_outputs(files, [model, data], out=REPORT, xlsx=WORKBOOK)
+    if xlsx is not None and suffix_in(out, WORKBOOK):
+        raise typer.BadParameter(f"--xlsx {xlsx} has no meaning with --out {out}.")
     options = {
         "image_shape": _parse_shape(image_shape),
         "title": title,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 #: Characters of a name, at most.
@@ -32,14 +33,23 @@ def segment_names(model: Any) -> tuple[str, ...]:
     >>> segment_names(model)
     ('Segment 0', 'Heavy buyers')
     """
-    inner = getattr(model, "estimator_", model)
-    check_is_fitted(inner, "cluster_sizes_")
-    k = len(inner.cluster_sizes_)
-    for holder in (model, inner):
+    holders = list(_open(model))
+    check_is_fitted(holders[-1], "cluster_sizes_")
+    k = len(holders[-1].cluster_sizes_)
+    for holder in holders:
         names = getattr(holder, "segment_names_", None)
         if names is not None:
             return check_segment_names(names, k)
     return tuple(f"Segment {j}" for j in range(k))
+
+
+def _open(model: Any) -> Iterator[Any]:
+    """Yield a model, and what is within: the end of a pipeline, the clusterer."""
+    yield model
+    if isinstance(model, Pipeline):
+        yield from _open(model.steps[-1][1])
+    elif hasattr(model, "estimator_"):
+        yield from _open(model.estimator_)
 
 
 def rename_segments(model: Any, names: Mapping[int, str]) -> None:

@@ -276,12 +276,12 @@ class _Numbers:
         return float(np.average(self._values, weights=self._mass))
 
     @cached_property
-    def _deviation(self) -> float:
-        return float(np.std(self._values))
+    def _usual_size(self) -> float:
+        return float(np.median(np.abs(self._values)))
 
     def _format(self, value: float) -> str:
-        """Return a value in three digits; 0 where it is tiny beside the deviation."""
-        value = 0.0 if abs(value) < 0.01 * self._deviation else value
+        """Return a value in three digits; 0 where it is tiny beside most others."""
+        value = 0.0 if abs(value) < 0.01 * self._usual_size else value
         return format_quantity(value, self._is_whole and value.is_integer())
 
     def describe(self, cluster: int) -> Fact:

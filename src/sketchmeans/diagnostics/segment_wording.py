@@ -31,6 +31,7 @@ def to_words(name: str, length: int = _FACT_LENGTH) -> str:
     ('days since order', 'missing')
     """
     text = " ".join(escape_line(str(name)).replace("_", " ").split())
+    text = "".join(sign for sign in text if sign.isprintable())  # no joiners
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1]
     if len(text) > length:
@@ -98,14 +99,13 @@ def name_segments(facts: Sequence[Sequence[Fact]], sizes: Sequence[int]) -> list
     names = [_join(own[:2]) for own in phrases]
     _tell_degrees(names, phrases, facts)
     for n_used in (3, 4):
-        again = _find_repeated(names)
-        for j in again:
+        for j in _find_repeated(names):
             names[j] = _join(phrases[j][:n_used])
     for j, size in enumerate(sizes):
         if not size:
             names[j] = f"Empty {j}"
         elif not names[j]:
-            names[j] = f"Average rows {j}" if facts[j] else f"Segment {j}"
+            names[j] = f"Segment {j}"
     for j in _find_repeated(names):
         names[j] = f"{names[j][: MAX_NAME_LENGTH - 8]} ({j})"
     return names

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
-from sketchmeans.cluster.segment_names import segment_names
+from sketchmeans.cluster.segment_names import check_segment_names, segment_names
 from sketchmeans.cluster.table import TableClusterer
+from sketchmeans.cluster.within import find_feature_names, open_pipeline
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource, Table, as_table
 from sketchmeans.data.rows import as_rows
@@ -145,7 +147,7 @@ def describe_segments(
     A name is made of what sets a cluster apart, unless ``model.segment_names_`` has
     one.  Facts compare medians, or shares of categories, with those of all rows; those
     of large tables come from up to 20,000 rows, of each cluster the same number.  How
-    stable clusters are is found from 12 fits to resampled rows, 1,500 at a time.
+    stable clusters are is found from 20 fits to resampled rows, 1,500 at a time.
 
     Costs a pass over the rows.
 
@@ -173,14 +175,18 @@ SpectralKMeans
     >>> len(set(found.names)), found.id_column
     (4, 'customer_id')
     """
+    if feature_names is None and isinstance(model, Pipeline):
+        feature_names = find_feature_names(model)
+    model, X = open_pipeline(model, X)
     inner, source, table = open_described(model, X)
+    id_column = find_id_column(model, table, id_column)
     summary, members = summarize_members(inner, source)
     return describe_members(
         model,
         source,
         members,
         summary.exemplar_indices,
-        ids=find_ids(model, table, id_column, summary),
+        ids=read_ids(table, id_column, summary),
         feature_names=feature_names,
         rng=as_generator(random_state),
     )
@@ -197,12 +203,15 @@ def name_fitted(model: TableClusterer, X: Any) -> Segments:
     members = draw_members(labels, k, members_per_cluster(k, source.shape[1]))
     typical = np.asarray(model.exemplar_indices_)[:, None]
     found = describe_members(model, source, members, typical)
-    model.segment_names_ = found.names
+    model.segment_names_ = check_segment_names(found.names, k)
     return found
 
 
 def open_described(model: Any, X: Any) -> tuple[AnyModel, Any, Table | None]:
     """Return the inner model, the rows that it sees, and the table of these."""
+    model, X = open_pipeline(model, X)
+    if isinstance(model, TableClusterer) and isinstance(X, PreparedSource):
+        return check_any_model(model.estimator_), X, None
     if isinstance(model, TableClusterer):
         table = as_table(X)  # read once; its rows are read as those of the fit were
         return check_any_model(model.estimator_), model.prepare(table), table
@@ -219,19 +228,24 @@ class Ids:
     values: dict[int, str]
 
 
-def find_ids(
-    model: Any, table: Table | None, column: str | None, summary: ClusterSummary
-) -> Ids | None:
-    """Return the ids of typical rows; None if there is no column of these."""
-    types = None if table is None else table.types
-    if column is None and types is not None:
+def find_id_column(model: Any, table: Table | None, column: str | None) -> str | None:
+    """Return the column that names rows, given or found; None if there is none."""
+    types = (None if table is None else table.types) or {}
+    if column is not None and column not in types:
+        known = ", ".join(list(types)[:20]) or "it has no names of columns"
+        raise ValueError(f"id_column={column!r} should be a column of X: {known}.")
+    if column is None:
         plan = getattr(model, "plan_", [])
-        known = [c.name for c in plan if c.kind == "identifier" and c.name in types]
-        column = known[0] if known else None
-    elif column is not None and (types is None or column not in types):
-        there = ", ".join(list(types or {})[:20]) or "it has no names of columns"
-        raise ValueError(f"id_column={column!r} should be a column of X: {there}.")
-    if column is None or table is None:
+        found = [c.name for c in plan if c.kind == "identifier" and c.name in types]
+        column = found[0] if found else None
+    return column
+
+
+def read_ids(
+    table: Table | None, column: str | None, summary: ClusterSummary
+) -> Ids | None:
+    """Return the ids of typical rows."""
+    if table is None or column is None:
         return None
     numbers = np.unique(summary.exemplar_indices[summary.exemplar_indices >= 0])
     found = table.records([column]).take(numbers).column(0).to_pylist()

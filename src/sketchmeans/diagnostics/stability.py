@@ -19,7 +19,7 @@ from sketchmeans.diagnostics.fitted import AnyModel, divide, has_given_kernel
 from sketchmeans.numerics.linalg import Array
 
 #: Samples that are clustered again, rows of each, and rows of a cluster at least.
-_RESAMPLES, SAMPLE_ROWS, _FEWEST = 12, 1_500, 10
+_RESAMPLES, SAMPLE_ROWS, _FEWEST = 20, 1_500, 10
 #: More clusters than this are not looked for again.
 _MOST_CLUSTERS = 100
 #: Landmarks of a fit to a sample, at most.

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.cluster.segment_names import segment_names
+from sketchmeans.cluster.within import keep_in_line, open_within
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
@@ -113,6 +115,8 @@ class ClusterSummary(Result):
     features : Features or None
     agreement : Agreement or None
         With known classes, if these were given.
+    segment_names : tuple of str
+        What the clusters are called.
     """
 
     n_rows: int
@@ -124,6 +128,7 @@ class ClusterSummary(Result):
     exemplars: Block | None
     features: Features | None
     agreement: Agreement | None = None
+    segment_names: tuple[str, ...] = ()
 
     @property
     def cost(self) -> float:
@@ -194,11 +199,11 @@ def cluster_summary(
     Parameters
     ----------
     model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
-        Fitted.
+        Fitted; also in a `TableClusterer`, or at the end of a `Pipeline`.
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
         ``kernel="precomputed"``.  Rows that `TableClusterer` prepared are described in
-        the units of their table.
+        the units of their table, those of a `Pipeline` as its last step sees them.
     y : array-like of shape (n,), optional
         Known classes.
     n_exemplars : int, default=5
@@ -221,7 +226,9 @@ def summarize_members(
     model: Any, X: Any, *, y: Any = None, n_exemplars: int = 5
 ) -> tuple[ClusterSummary, Members]:
     """Return the summary, and random rows of each cluster, by their numbers in `X`."""
-    model = check_any_model(model)
+    owner = model
+    model, X = open_within(model, X)
+    model, y = check_any_model(model), keep_in_line(X, y)
     n_exemplars = check_integer("n_exemplars", n_exemplars)
     X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
@@ -262,6 +269,7 @@ def summarize_members(
         exemplars=exemplars,
         features=None if sums is None else sums.to_features(counts.sizes),
         agreement=None if y is None else agreement(y, counts.labels, k),
+        segment_names=segment_names(owner),
     )
     if isinstance(X, PreparedSource):
         summary = summary.in_units_of(X)

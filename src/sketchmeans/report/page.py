@@ -11,7 +11,7 @@ from importlib.metadata import version
 from math import isfinite
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from sketchmeans.cluster import NystromKMeans, SpectralKMeans
@@ -53,8 +53,8 @@ class Findings:
     command: str | None
 
 
-def render_page(found: Findings) -> str:
-    """Return the HTML of the page."""
+def load_template(name: str) -> Template:
+    """Return a template that escapes everything that comes from data."""
     environment = Environment(
         loader=PackageLoader("sketchmeans.report"),
         autoescape=True,  # names and classes come from the data
@@ -64,12 +64,22 @@ def render_page(found: Findings) -> str:
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _make_breakable
+    environment.globals |= {
+        "made": datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
+        "light": LIGHT,
+        "dark": DARK,
+    }
+    return environment.get_template(name)
+
+
+def render_page(found: Findings) -> str:
+    """Return the HTML of the page."""
     summary, model, agreement = found.summary, found.model, found.summary.agreement
     segments = make_segment_cards(found.segments)
     cards = make_cards(
         summary, found.names, found.image_shape, found.segments, found.levels
     )
-    return environment.get_template("page.html").render(
+    return load_template("page.html").render(
         title=found.title,
         lead=words.describe_certainty(found.segments),
         segments=segments[:_OPEN_CARDS],
@@ -97,9 +107,6 @@ def render_page(found: Findings) -> str:
             for name, value in model.get_params(deep=False).items()
         ],
         versions=_list_versions(),
-        made=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
-        light=LIGHT,
-        dark=DARK,
     )
 
 
@@ -148,7 +155,7 @@ def _make_tiles(found: Findings) -> list[tuple[str, str, str]]:
 
 def _draw_overview(found: Findings) -> list[Picture]:
     summary = found.summary
-    drawn = [pictures.picture_map(found.row_map, summary.n_rows)]
+    drawn = [pictures.picture_map(found.row_map, summary.n_rows, summary.segment_names)]
     if summary.n_clusters > 1:
         drawn.append(pictures.picture_sizes(summary))
         drawn.append(pictures.picture_margins(summary))

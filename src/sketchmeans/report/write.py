@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 
 from sketchmeans.cluster import SpectralKMeans
+from sketchmeans.cluster.within import find_feature_names, open_pipeline
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource, Table
@@ -29,8 +31,9 @@ from sketchmeans.diagnostics.fitted import AnyModel, has_given_kernel
 from sketchmeans.diagnostics.segment_facts import list_levels
 from sketchmeans.diagnostics.segments import (
     describe_members,
-    find_ids,
+    find_id_column,
     open_described,
+    read_ids,
 )
 from sketchmeans.diagnostics.summary import summarize_members
 from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
@@ -124,7 +127,7 @@ def write_report(
     ----------
     model : TableClusterer, KernelKMeans, NystromKMeans, SketchedKMeans or \
 SpectralKMeans
-        Fitted.
+        Fitted; also at the end of a `Pipeline`.
     X : DataFrame, array-like, sparse matrix, path, `Source` or Dask collection
         As a rule the rows of the fit; its kernel matrix with
         ``kernel="precomputed"``.  Of a Dask collection 100,000 rows are drawn at
@@ -183,15 +186,14 @@ SpectralKMeans
     >>> report.summary.n_rows
     150
     """
-    target: Path | None = _check_path("path", path)
-    book = None if xlsx is None else _check_path("xlsx", xlsx)
-    if target and target.suffix.lower() == ".xlsx":
-        target, book = None, target
-    if book is not None:
-        check_workbooks()
+    page, book = _check_files(path, xlsx)
     check_integer("sample_size", sample_size)
     X, origin = _fetch_sample(X, y)
+    if feature_names is None and isinstance(model, Pipeline):
+        feature_names = find_feature_names(model)
+    model, X = open_pipeline(model, X)
     inner, source, table = open_described(model, X)
+    id_column = find_id_column(model, table, id_column)
     rows = validate_input(inner, source, reset=False)
     names = _resolve_names(feature_names, inner, rows)
     shape = _check_shape(image_shape, names)
@@ -200,7 +202,8 @@ SpectralKMeans
         check_option(
             "certificate", certificate, ("auto", "semidefinite", "nystrom", "subsample")
         )
-    map_rng, bound_rng, sample_rng = as_generator(random_state).spawn(3)
+    segment_rng = as_generator(random_state, copy=True)  # as in describe_segments
+    map_rng, bound_rng = as_generator(random_state).spawn(2)
     on_stage("clusters")
     n_exemplars = _EXEMPLARS if shape is None else _IMAGES
     summary, members = summarize_members(
@@ -212,9 +215,9 @@ SpectralKMeans
         source,
         members,
         summary.exemplar_indices,
-        ids=find_ids(model, table, id_column, summary),
+        ids=read_ids(table, id_column, summary),
         feature_names=names if shape is None else [],  # pixels say nothing
-        rng=sample_rng,
+        rng=segment_rng,
     )
     on_stage("map")
     sampled = row_map(inner, source, sample_size=sample_size, random_state=map_rng)
@@ -227,7 +230,7 @@ SpectralKMeans
         data=origin + _describe_table(rows, called),
         names=names,
         levels=list_levels(source),
-        summary=summary,
+        summary=replace(summary, segment_names=segments.names),
         segments=segments,
         row_map=sampled,
         certificate=bound,
@@ -236,7 +239,7 @@ SpectralKMeans
         title=_make_title(rows, called) if title is None else str(title),
         command=command,
     )
-    return _write(found, target, book)
+    return _write(found, page, book)
 
 
 def _write(found: Findings, page: Path | None, book: Path | None) -> Report:
@@ -300,6 +303,18 @@ def _certify(
         ratio=_PROOF_RATIO if takes_time else None,
         random_state=rng,
     )
+
+
+def _check_files(path: Any, xlsx: Any) -> tuple[Path | None, Path | None]:
+    """Return the page and the workbook to write, of which one may be missing."""
+    page = _check_path("path", path)
+    book = None if xlsx is None else _check_path("xlsx", xlsx)
+    is_book = page.suffix.lower() == ".xlsx"
+    if is_book and book is not None:
+        raise ValueError(f"xlsx={xlsx!r} should be None: path={path!r} is a workbook.")
+    if is_book or book is not None:
+        check_workbooks()
+    return (None, page) if is_book else (page, book)
 
 
 def _check_path(name: str, path: Any) -> Path:
