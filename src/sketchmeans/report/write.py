@@ -266,8 +266,7 @@ def _write(found: Findings, page: Path | None, book: Path | None) -> Report:
 
 def _fetch_sample(X: Any, y: Any) -> tuple[Any, str]:
     """Return a sample of rows that are on a cluster, and words that say so."""
-    adapter = find_adapter(X)
-    if adapter is None:
+    if (adapter := find_adapter(X)) is None:
         return X, ""
     if y is not None:
         raise ValueError("y should be None with rows on a cluster, which are sampled.")
