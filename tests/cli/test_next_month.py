@@ -1,13 +1,16 @@
 """Next month's file on the command line: predict, drift, explain, fit --like."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import sketchmeans
-from sketchmeans import SketchedKMeans
+from sketchmeans import NystromKMeans, SketchedKMeans
 from sketchmeans.cli import main
 from sketchmeans.datasets import make_customers
 from sketchmeans.diagnostics import score_rows
@@ -101,6 +104,42 @@ def test_drift_as_text_json_and_page(run, folder):
     assert len(found["segments"]) == 4
     assert any("orders moved" in text for text in found["alarms"])
     assert sum(part["new_rows"] for part in found["segments"]) == 600
+
+
+def test_the_file_may_come_from_another_program(run):
+    """Semicolons, decimal commas and a title, where the fit had none of them."""
+    lines = NEW.to_csv(index=False, sep=";", decimal=",")
+    Path("german.csv").write_bytes(f"Kunden im März\n{lines}".encode("cp1252"))
+    told = run("predict", "m.skm", "german.csv", "--labels-only", "-o", "german.npy")
+    assert told.code == 0, told.err
+    assert np.array_equal(np.load("german.npy"), sketchmeans.load("m.skm").predict(NEW))
+
+
+def test_many_changes_are_not_all_told_in_words(run):
+    X = np.random.default_rng(0).normal(size=(400, 20))
+    np.savetxt("wide.csv", X, delimiter=",")
+    np.savetxt("moved.csv", X + 1.0, delimiter=",")
+    run("fit", "wide.csv", "-k", 2, "-o", "wide.skm")
+    told = run("drift", "wide.skm", "moved.csv", "-o", "wide.html")
+    assert told.code == 0, told.err
+    assert told.out.count("\n- ") == 13
+    assert "more changes, in the tables below" in told.out
+    assert "more, in the tables below" in Path("wide.html").read_text()
+
+
+def test_pipelines_give_labels_and_say_so(run):
+    table = NEW[["age", "orders", "revenue"]].fillna(0.0)
+    table.to_csv("numbers.csv", index=False)
+    pipe = make_pipeline(StandardScaler(), NystromKMeans(3, random_state=0)).fit(table)
+    sketchmeans.save(pipe, "pipe.skm")
+    assert run("rename", "pipe.skm", "1=Heavy buyers").code == 0
+    assert "Heavy buyers" in run("info", "pipe.skm").out
+    assert "Heavy buyers" in run("card", "pipe.skm").out
+    told = run("predict", "pipe.skm", "numbers.csv", "--labels-only", "-o", "pipe.npy")
+    assert told.code == 0, told.err
+    for command in ("predict", "drift"):
+        refused(run(command, "pipe.skm", "numbers.csv"), 1, "holds a Pipeline")
+    refused(run("explain", "pipe.skm", "numbers.csv", 1), 1, "holds a Pipeline")
 
 
 def test_explain_a_customer(run):

@@ -118,3 +118,14 @@ def test_the_customers_of_the_next_month():
     model = TableClusterer(NystromKMeans(4, random_state=0)).fit(old)
     calibrate(model, old)
     assert not drift(model, new).has_changed
+
+
+def test_medians_of_counts_with_gaps_between_them_are_values_of_the_table():
+    rng = np.random.default_rng(3)
+    X = rng.permutation(np.repeat([2.0, 4.0, 30.0, 31.0, 60.0], 200))[:, None]
+    model = SketchedKMeans(2, random_state=0).fit(X)
+    calibrate(model, X)
+    (column,) = drift(model, X).columns
+    assert (column.old, column.new) == ("30", "30")
+    (column,) = drift(model, X[X[:, 0] < 10]).columns
+    assert 2.0 <= float(column.new) <= 4.0

@@ -14,8 +14,8 @@ from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen
 
 _PAGE = (".html",)
-#: Most segments that are listed.
-_MAX_SEGMENTS = 30
+#: Most segments that are listed, and changes in words.
+_MAX_SEGMENTS, _MAX_SENTENCES = 30, 12
 
 
 def drift(
@@ -65,8 +65,11 @@ def drift(
 def print_drift(screen: Screen, found: Any) -> None:
     """Print the alarms, then segments and columns side by side."""
     screen.print(f"{found.n_old:,} rows in the fit, {found.n_new:,} now.", "bold")
-    for text in found.sentences:
+    for text in found.sentences[:_MAX_SENTENCES]:
         screen.print(f"- {text}.")
+    if len(found.sentences) > _MAX_SENTENCES:
+        n_more = len(found.sentences) - _MAX_SENTENCES
+        screen.print(f"- ... and {n_more:,} more changes, in the tables below.")
     if not found.has_changed:
         screen.print(
             "No change beyond chance: such rows raise an alarm with a probability of "
@@ -122,4 +125,4 @@ def _print_unusual(screen: Screen, found: Any) -> None:
         numbers = ", ".join(f"{number:,}" for number in found.row_numbers)
         screen.print(f"Farthest out: rows {numbers}.")
         for column in found.columns:
-            screen.print(f"  {column.name}: {column.new}, {column.old} in the fit")
+            screen.print(f"  {column.contrast}")

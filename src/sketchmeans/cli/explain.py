@@ -107,6 +107,8 @@ def _plan(table: Table) -> dict[str, ColumnPlan]:
 
 
 def _print_model(screen: Screen, file: str) -> None:
+    from sklearn.pipeline import Pipeline
+
     from sketchmeans import load
     from sketchmeans.cluster.segment_names import segment_names
     from sketchmeans.numerics.memory import format_bytes
@@ -127,6 +129,8 @@ def _print_model(screen: Screen, file: str) -> None:
         words = [n if kinds.get(n) in plain else f"{n} ({kinds[n]})" for n in names]
         lines["columns"] = ", ".join(words[:MAX_COLUMNS]) + more
     screen.print_pairs(lines)
+    if isinstance(model, Pipeline):
+        model = model.steps[-1][1]
     inner = getattr(model, "estimator_", model)
     if hasattr(inner, "cluster_sizes_"):
         screen.print()

@@ -54,7 +54,7 @@ def predict(
     for option, value in (("--unusual", unusual), ("--old", old)):
         if labels_only and value is not None:
             raise typer.BadParameter(f"{option} has no meaning where labels are all.")
-    fitted = load_clusters(model)
+    fitted = load_clusters(model, labels_only=labels_only)
     if old is not None:
         calibrate_by(screen, fitted, old, file_options)
     with open_table(data, file_options, screen) as table, Display(screen) as display:
@@ -92,11 +92,19 @@ class _Counts:
         self.n_unusual: int | None = None
 
 
-def load_clusters(path: str) -> Any:
-    """Return the model in a file, if it has clusters."""
+def load_clusters(path: str, *, labels_only: bool = False) -> Any:
+    """Return the model in a file, if it has clusters, and can say more than labels."""
+    from sklearn.pipeline import Pipeline
+
     from sketchmeans import load
 
     fitted = load(path)
+    if isinstance(fitted, Pipeline) and not labels_only:
+        raise ValueError(
+            f"{path} holds a Pipeline, of which only labels are known: predict "
+            "--labels-only writes them. For the rest, fit a TableClusterer, which "
+            "prepares columns itself, as sketchmeans fit does."
+        )
     if not hasattr(fitted, "predict"):
         raise ValueError(
             f"{path} holds a {type(fitted).__name__}, which has no clusters."

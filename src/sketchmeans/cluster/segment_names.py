@@ -65,7 +65,10 @@ def rename_segments(model: Any, names: Mapping[int, str]) -> None:
                 f"{len(current) - 1}."
             )
         current[label] = name
-    model.segment_names_ = check_segment_names(current, len(current))
+    holder = model
+    while isinstance(holder, Pipeline):  # its last step is what reports and files see
+        holder = holder.steps[-1][1]
+    holder.segment_names_ = check_segment_names(current, len(current))
 
 
 def check_segment_names(names: Sequence[str], k: int) -> tuple[str, ...]:

@@ -66,6 +66,14 @@ class ColumnChange(Result):
         }[self.what]
         return f"{start}, {self.old} in the fit"
 
+    @property
+    def contrast(self) -> str:
+        """Some rows against those of the fit, in words."""
+        words = {"missing": "missing in ", "new levels": "new values in "}
+        return (
+            f"{self.name}: {words.get(self.what, '')}{self.new}, {self.old} in the fit"
+        )
+
 
 def compare_columns(
     columns: Sequence[ColumnSpan],
@@ -122,7 +130,9 @@ def _compare_numbers(
     column: ColumnSpan, edges: Array, old: Array, new: Array, rows: Block | None
 ) -> ColumnChange:
     distance, p = compare_bins(old, new)
-    medians = [_find_median(edges, old), _find_median(edges, new)]
+    # Rows of the fit above a level, where many have the same value, are above it now.
+    ties = np.cumsum(old[: len(LEVELS)]) / max(old.sum(), 1) - LEVELS
+    medians = [_find_median(edges, counts, ties) for counts in (old, new)]
     if rows is not None and new.sum():
         values = toarray(rows[:, [column.features.start]])
         medians[1] = float(np.nanmedian(values))
@@ -130,12 +140,16 @@ def _compare_numbers(
     return ColumnChange(column.name, "values", before, now, distance, p)
 
 
-def _find_median(edges: Array, counts: Array) -> float | None:
-    """Return the median from counts between edges; None if there are no values."""
+def _find_median(edges: Array, counts: Array, ties: Array) -> float | None:
+    """Return the median from counts between edges; None if there are no values.
+
+    `ties` are the shares of rows of the fit that have the value of an edge and are
+    above its level.
+    """
     if not counts.sum():
         return None
-    shares = np.cumsum(counts[: len(LEVELS)]) / counts.sum()
-    return float(np.interp(0.5, shares, edges))
+    shares = np.cumsum(counts[: len(LEVELS)]) / counts.sum() - ties
+    return float(np.interp(0.5, np.maximum.accumulate(shares), edges))
 
 
 def format_number(column: ColumnSpan, encoded: float | None) -> str:

@@ -115,20 +115,20 @@ class Drift(Result):
     @property
     def sentences(self) -> list[str]:
         """The alarms in words."""
-        found = [
-            f"{part.name} {part.verdict}: {part.new_share:.1%} of the rows, "
-            f"{part.old_share:.1%} in the fit"
-            for part in self.segments
-            if part.verdict != "as before"
-        ]
-        found += [column.sentence for column in self.columns if column.is_alarm]
+        found = []
         if self.unusual.is_alarm:
             found.append(
                 f"New kinds of rows: {self.unusual.n_rows:,} rows "
                 f"({self.unusual.new_share:.1%}) are unlike those of the fit, of which "
                 f"{self.unusual.old_share:.1%} were"
             )
-        return found
+        found += [
+            f"{part.name} {part.verdict}: {part.new_share:.1%} of the rows, "
+            f"{part.old_share:.1%} in the fit"
+            for part in self.segments
+            if part.verdict != "as before"
+        ]
+        return found + [column.sentence for column in self.columns if column.is_alarm]
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), "alarms": self.sentences}

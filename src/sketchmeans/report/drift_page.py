@@ -13,6 +13,8 @@ from sketchmeans.report.words import format_count, format_share
 
 #: Columns on the page: those that moved, and so many others.
 _OTHER_COLUMNS = 40
+#: Most changes in words; the tables hold all.
+_SENTENCES = 12
 _WHAT = {"missing": "missing values", "new levels": "new values"}
 
 
@@ -52,7 +54,8 @@ def render_drift(found: Drift, title: str, command: str | None) -> str:
         title=title,
         lead=_describe_result(found),
         tiles=_make_tiles(found),
-        alarms=found.sentences,
+        alarms=found.sentences[:_SENTENCES],
+        n_more_alarms=max(len(found.sentences) - _SENTENCES, 0),
         segments=_make_segments(found),
         columns=[_make_column(column) for column in shown],
         n_more=len(found.columns) - len(shown),
@@ -132,8 +135,8 @@ def _describe_unusual(found: Drift) -> list[str]:
         f"Farthest out: rows {', '.join(f'{n:,}' for n in rows.row_numbers)}.",
     ]
     if rows.columns:
-        words = [f"{c.name} ({c.new}; {c.old} in the fit)" for c in rows.columns]
-        text.append(f"They differ most in {', '.join(words)}.")
+        words = [column.contrast for column in rows.columns]
+        text.append(f"They differ most in {'; '.join(words)}.")
     return text
 
 

@@ -168,7 +168,15 @@ class _FileTable(Table):
             return self
         other = copy(self)
         other._reading = {key: self._reading[key] for key in ("header", "sheet")}
-        other._find_columns(self._given.fill(dialect))
+        try:
+            other._find_columns(self._given.fill(dialect))
+            if len(other.types or ()) >= len(self.types or ()):
+                return other
+        except ValueError:
+            pass
+        # Another program wrote this file: its own separator and first lines hold.
+        other._reading = {key: self._reading[key] for key in ("header", "sheet")}
+        other._find_columns(self._given.fill(Dialect(na=dialect.na)))
         return other
 
     def open(self, columns: Sequence[Column] | None) -> Source:
