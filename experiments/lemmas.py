@@ -1,4 +1,4 @@
-"""Lemmas of CR18 and B14, k-means++ and local search, as measurements."""
+"""Lemmas of CR18 and B14, k-means++ and OG17's Theorem 4, as measurements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from experiments.figures import panels, style
 from experiments.grid import Context
 from experiments.partitions import optimal_cost
 from experiments.store import Cell, Row
-from sketchmeans import KernelKMeans, Nystrom, NystromKMeans, select_landmarks
+from sketchmeans import Nystrom, select_landmarks
 from sketchmeans.diagnostics import (
     effective_dimension,
     landmark_budget,
@@ -30,7 +30,7 @@ from sketchmeans.diagnostics import (
 )
 from sketchmeans.landmarks import KernelKMeansPlusPlus, Landmarks, RidgeLeverage
 
-TITLE = "Lemmas of CR18 and B14, k-means++, local search, OG17's Theorem 4"
+TITLE = "Lemmas of CR18 and B14, k-means++, OG17's Theorem 4"
 REDUCED = "Optima are found by trying all partitions of 10 rows."
 #: The setting in which the sizes of Lemmas 1 and 3 are below n/2.
 _SHARE, _EPS, _DELTA = 5, 0.9, 0.1
@@ -39,11 +39,11 @@ _EPS_GRID, _FINE_SHARE = np.linspace(0.05, 0.995, 40), 500
 _SAMPLERS = ("uniform", "ridge leverage")
 _LADDER = tuple(int(m) for m in np.geomspace(10, 640, 13).round())
 _MADE = "uneven"
-#: rows of the lemmas, draws of a probability, tables, k of the local search
+#: rows of the lemmas, draws of a probability, tables
 _GRIDS = {
-    "full": (2_000, 200, (_MADE, "mnist", "cal_housing"), (5, 20, 80)),
-    "quick": (500, 40, (_MADE, "mnist", "cal_housing"), (5, 20)),
-    "smoke": (200, 6, (_MADE,), (4,)),
+    "full": (2_000, 200, (_MADE, "mnist", "cal_housing")),
+    "quick": (500, 40, (_MADE, "mnist", "cal_housing")),
+    "smoke": (200, 6, (_MADE,)),
 }
 _OG17_TABLES = {
     "full": ("cpu_act", "cal_housing", "elevators", "kin8nm"),
@@ -54,7 +54,7 @@ _SEEDINGS, _LAW_DRAWS = 50, 2_000
 
 
 def cells(grid: str, repeats: int) -> list[Cell]:
-    rows, draws, tables, clusters = _GRIDS[grid]
+    rows, draws, tables = _GRIDS[grid]
     few = min(repeats, 10)
     settings: list[tuple[str, str, int, str, int, int]] = [
         ("Lemma 2", "small_groups", 10, "uniform", m, i)
@@ -78,11 +78,6 @@ def cells(grid: str, repeats: int) -> list[Cell]:
         ("ladder", name, min(rows, 1_000), "both", 0, i)
         for name in tables
         for i in range(few)
-    ]
-    settings += [
-        ("local search", "digits", rows, "both", k, i)
-        for k in clusters
-        for i in range(repeats)
     ]
     settings += [("singular values", "digits", 0, "both", 0, i) for i in range(draws)]
     settings += [
@@ -248,23 +243,6 @@ def _ladder(cell: Cell, context: Context) -> list[Row]:
     return found
 
 
-def _local_search(cell: Cell, context: Context) -> list[Row]:
-    """Return costs from both seedings: of seeds, after Lloyd, and within Nyström."""
-    X, k = _rows(cell["dataset"], cell["n"], context.data), cell["m"]
-    given = {"gamma": _gamma(X), "n_init": 1, "random_state": context.seed}
-    found = []
-    for init in ("k-means++", "local-search"):
-        model = KernelKMeans(k, init=init, **given).fit(X)
-        row = {"method": init, "value": float(model.cost_path_[0])}
-        row["lloyd"] = float(model.cost_)
-        if init == "local-search":
-            m = max(k, round(len(X) ** 0.5))
-            sketched = NystromKMeans(k, init=init, n_landmarks=m, **given).fit(X)
-            row["nystrom"] = float(sketched.cost_)
-        found.append(row)
-    return found
-
-
 def _singular_values(cell: Cell, context: Context) -> list[Row]:
     """Return how far squared singular values are from 1 (B14 Lemmas 6 and 10)."""
     X = datasets.load("digits", context.data).X.astype(np.float64)
@@ -311,7 +289,6 @@ _PARTS = {
     "Lemma 1": _lemma_size,
     "Lemma 3": _lemma_size,
     "ladder": _ladder,
-    "local search": _local_search,
     "singular values": _singular_values,
     "Theorem 4": _theorem_4,
 }
@@ -361,7 +338,6 @@ def claims(table: pd.DataFrame) -> list[Evidence]:
         _lemma_2_claim(parts["Lemma 2"]),
         _sizes_claim(table, parts["ladder"]),
         _prop_3_claim(parts["Prop. 3"], parts["law"]),
-        *_search_claims(parts["local search"]),
         _singular_claim(parts["singular values"]),
         _theorem_4_claim(parts["Theorem 4"]),
     ]
@@ -416,22 +392,6 @@ def _prop_3_claim(seeds: pd.DataFrame, law: pd.DataFrame) -> Evidence:
     for _, row in law.iterrows():
         parts.append(exactly("χ² of the D² law", row.value, (-inf, row.bound)))
     return Evidence("CR6", parts, f"the mean ratio is {seeds.value.mean():.2f}")
-
-
-def _search_claims(table: pd.DataFrame) -> list[Evidence]:
-    parts, nystrom, words = [], [], []
-    for k, mine in table.groupby("m"):
-        seeds = np.log(by_draw(mine, "method", "value"))
-        after = np.log(by_draw(mine, "method", "lloyd"))
-        gain = seeds["local-search"] - seeds["k-means++"]
-        parts.append(over_draws(f"log ratio of seeds, k = {k}", gain, (-inf, 0.0)))
-        lloyd = (after["local-search"] - after["k-means++"]).mean()
-        words.append(f"{lloyd:+.4f} for k = {k}")
-        searched = mine[mine.method == "local-search"]
-        ratio = searched.nystrom / searched.lloyd
-        nystrom.append(over_draws(f"ratio, k = {k}", ratio, (-inf, 1.05)))
-    note = f"log ratio after Lloyd: {', '.join(words)}" if words else "no such cells"
-    return [Evidence("L4", parts, note), Evidence("L5", nystrom)]
 
 
 def _singular_claim(table: pd.DataFrame) -> Evidence:

@@ -16,6 +16,7 @@ from experiments.approximation import (
     geometric_mean,
     lifts,
     log_lifts,
+    majority_margin,
     median_bandwidth,
     table_of,
 )
@@ -117,6 +118,7 @@ def claims(table: pd.DataFrame) -> list[Evidence]:
             slopes,
             (0.5 + 1e-9, inf),
             lambda rows: float((rows.mean(axis=0) > 0.0).mean()),
+            margin=lambda rows: majority_margin(rows.mean(axis=0)),
         ),
     ]
     means = found[found.method.isin(FAMILY)].groupby("method").log_lift.mean()

@@ -13,8 +13,9 @@ from experiments.catalog import EXPERIMENTS
 from experiments.claims import CLAIMS
 from experiments.evidence import Evidence, Finding, Part, Verdict, judge
 from experiments.figures import save
+from experiments.grid import Experiment
 from experiments.guides import feature_guide, landmark_guide
-from experiments.store import Store, check_one_commit, protocol_commit
+from experiments.store import Store, check_one_origin
 from experiments.tables import markdown
 
 Tables = dict[str, pd.DataFrame]
@@ -37,18 +38,18 @@ Oglic & Gärtner, Nyström method with kernel k-means++ samples as landmarks. B1
 Boutsidis, Zouzias, Mahoney & Drineas, Randomized dimensionality reduction for k-means
 clustering.
 """
-_QUICK = """
-**This is the {grid} grid** (`--{grid}`): fewer and smaller tables, {repeats} repeats.
-Its verdicts are a preview; those of the full grid take hours.
+_SMALL = """
+**Not all of this is the full grid.** {names} ran with fewer and smaller tables
+(`--quick` or `--smoke`); the verdicts that rest on them are marked.
 """
 
 
-def write_report(out: Path, grid: str = "full") -> Path:
+def write_report(out: Path) -> Path:
     """Draw the figures and write RESULTS.md; return its path."""
     for name, table in results(out).items():
         save(EXPERIMENTS[name].figure(table), out / "figures" / f"{name}.png")
     path = out / "RESULTS.md"
-    path.write_text(report_text(out, grid), encoding="utf-8")
+    path.write_text(report_text(out), encoding="utf-8")
     return path
 
 
@@ -59,7 +60,7 @@ def results(out: Path) -> Tables:
         table = Store(_csv(out, name), []).table()
         if not table.empty:
             tables[name] = table
-            commits.add(check_one_commit(table, _csv(out, name)))
+            commits.add(check_one_origin(table, _csv(out, name)))
     if len(commits) > 1:
         raise ValueError(
             f"{out / 'results'} has rows of {', '.join(sorted(commits))}: results of "
@@ -68,28 +69,45 @@ def results(out: Path) -> Tables:
     return tables
 
 
-def report_text(out: Path, grid: str = "full") -> str:
+def report_text(out: Path) -> str:
     """Return what RESULTS.md says."""
     tables = results(out)
     findings = collect(tables)
-    parts = [_INTRODUCTION, _provenance(tables)]
-    if grid != "full":
-        repeats = max((table.repeat.max() + 1 for table in tables.values()), default=0)
-        parts.append(_QUICK.format(grid=grid, repeats=f"up to {repeats}"))
-    parts += [f"**{tally(findings)}**\n", _verdicts(findings)]
+    small = [name for name in tables if _grid(tables[name]) != "full"]
+    parts = [_INTRODUCTION, _provenance(out, tables)]
+    if small:
+        parts.append(_SMALL.format(names=", ".join(small)))
+    parts += [f"**{tally(findings)}**\n", _verdicts(findings, _grids(tables))]
     parts += [landmark_guide(tables), feature_guide(tables)]
     parts += [_section(name, table) for name, table in tables.items()]
     parts += [_data_section(), _machine(out)]
     return "\n".join(part for part in parts if part)
 
 
+def _grid(table: pd.DataFrame) -> str:
+    return str(table["grid"].iloc[0])
+
+
+def _grids(tables: Tables) -> dict[str, str]:
+    """Return the smaller grids that each claim rests on, in words."""
+    found: dict[str, list[str]] = {}
+    for name, table in tables.items():
+        if _grid(table) != "full":
+            for item in EXPERIMENTS[name].claims(table):
+                found.setdefault(item.claim, []).append(_grid(table))
+    return {claim: ", ".join(dict.fromkeys(grids)) for claim, grids in found.items()}
+
+
 def collect(tables: Tables) -> dict[str, Finding]:
     """Return the finding on every claim, judged paper by paper."""
-    evidence = {
-        item.claim: item
-        for name, table in tables.items()
-        for item in EXPERIMENTS[name].claims(table)
-    }
+    evidence: dict[str, Evidence] = {}
+    for name, table in tables.items():
+        for item in EXPERIMENTS[name].claims(table):
+            # Costs and times of a claim may be of two experiments.
+            known = evidence.get(item.claim, Evidence(item.claim, ()))
+            notes = [note for note in (known.note, item.note) if note]
+            both = [*known.parts, *item.parts]
+            evidence[item.claim] = Evidence(item.claim, both, "; ".join(notes))
     papers: dict[str, list[Evidence]] = {}
     for claim in CLAIMS.values():
         found = evidence.get(claim.id, Evidence(claim.id, (), "its cells were not run"))
@@ -121,18 +139,21 @@ def tally(findings: dict[str, Finding]) -> str:
     return f"Of {len(findings)} claims: {', '.join(words)}."
 
 
-def _provenance(tables: Tables) -> str:
+def _provenance(out: Path, tables: Tables) -> str:
     commits = {str(table["commit"].iloc[0]) for table in tables.values()}
+    runs = Store(_csv(out, "runs"), []).table()
+    # That of the runs: it may have been changed since.
+    protocols = dict.fromkeys(runs["protocol"]) if len(runs) else {}
     cpu = sum(
         table.drop_duplicates(["seed"]).cpu_seconds.sum() for table in tables.values()
     )
     return (
         f"Code: commit {', '.join(sorted(commits)) or 'none'}. Protocol: commit "
-        f"{protocol_commit()}. {cpu / 3600:.2f} CPU hours.\n"
+        f"{', '.join(map(str, protocols)) or 'none'}. {cpu / 3600:.2f} CPU hours.\n"
     )
 
 
-def _verdicts(findings: dict[str, Finding]) -> str:
+def _verdicts(findings: dict[str, Finding], grids: dict[str, str]) -> str:
     lines = [
         "## Verdicts\n",
         "A part has its estimate, its 95% interval, what is claimed, and the distance "
@@ -150,9 +171,11 @@ def _verdicts(findings: dict[str, Finding]) -> str:
         if finding.note:
             cells.append(f"*{finding.note}*")
         text = "<br>".join(cells).replace("|", "\\|")
+        verdict = f"**{finding.verdict}**"
+        if name in grids:
+            verdict += f" ({grids[name]})"
         lines.append(
-            f"| {name} | {claim.statement} ({claim.source}) | **{finding.verdict}** | "
-            f"{text} |"
+            f"| {name} | {claim.statement} ({claim.source}) | {verdict} | {text} |"
         )
     return "\n".join([*lines, ""])
 
@@ -171,10 +194,20 @@ def _section(name: str, table: pd.DataFrame) -> str:
         f"## {name}: {experiment.TITLE}\n",
         f"![{experiment.TITLE}](figures/{name}.png)\n",
         f"{len(table):,} rows in [results/{name}.csv](results/{name}.csv), "
-        f"{_range(repeats)} repeats of a setting.\n",
+        f"{_extent(experiment, table, repeats)}.\n",
         f"Against the paper: {experiment.REDUCED}\n",
     ]
     return "\n".join([*lines, markdown(experiment.summary(table), 3), ""])
+
+
+def _extent(experiment: Experiment, table: pd.DataFrame, repeats: pd.Series) -> str:
+    """Return how much of the grid was run, in words."""
+    grid = _grid(table)
+    all_cells = experiment.cells(grid, int(table["repeat"].max()) + 1)
+    keys = list(all_cells[0])
+    wanted = len({tuple(cell[key] for key in keys[:-1]) for cell in all_cells})
+    words = f"{_range(repeats)} repeats of a setting"
+    return f"{grid} grid, {len(repeats)} of {wanted} settings, {words}"
 
 
 def _range(values: pd.Series) -> str:

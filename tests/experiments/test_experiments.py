@@ -33,7 +33,7 @@ from experiments.simulation import Mixture
 from experiments.store import Store, protocol_commit
 from sketchmeans import Nystrom
 
-PROVENANCE = ("commit", "cores", "cpu_seconds", "wall_seconds")
+PROVENANCE = ("commit", "grid", "cores", "cpu_seconds", "wall_seconds")
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +111,8 @@ def test_the_report_has_every_claim_and_figure(smoke: Path) -> None:
         assert (smoke / "figures" / f"{name}.png").stat().st_size < 100_000
     assert "## Which landmarks should I use?" in text
     assert "## Which feature sketch?" in text
-    assert "This is the smoke grid" in text
+    assert "Not all of this is the full grid" in text
+    assert "**undecided** (smoke)" in text
     assert f"Protocol: commit {protocol_commit()}." in text
 
 
@@ -121,7 +122,7 @@ def test_the_committed_report_is_that_of_the_committed_results() -> None:
     assert (home / "RESULTS.md").exists() is bool(results(home))
     if results(home):
         text = (home / "RESULTS.md").read_text(encoding="utf-8")
-        assert text in {report_text(home, grid) for grid in ("full", "quick")}
+        assert text == report_text(home)
 
 
 def test_the_protocol_names_every_claim() -> None:
@@ -138,6 +139,10 @@ def test_rows_of_several_commits_are_refused(smoke: Path, tmp_path: Path) -> Non
     with pytest.raises(ValueError, match=r"results has rows of .*do not mix"):
         main(["report", "--smoke", "--out", str(tmp_path)])
     with pytest.raises(ValueError, match=r"rows of 0123abc, and this is .*do not mix"):
+        main(["run", "l21_rates", "--smoke", "--out", str(tmp_path)])
+    one = table.assign(grid="full")
+    one.to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"rows of full, and this is smoke: .*grids"):
         main(["run", "l21_rates", "--smoke", "--out", str(tmp_path)])
     table.loc[0, "commit"] = "0123abc"
     table.to_csv(path, index=False)
