@@ -166,6 +166,14 @@ def lifts(table: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
     return means
 
 
+def with_lifts(table: pd.DataFrame, within: Iterable[str]) -> pd.DataFrame:
+    """Return the rows with their lift over uniform landmarks of the same draw."""
+    keys = ["dataset", "repeat", *within]
+    base = table[table.method == "uniform"].set_index(keys)["error"]
+    uniform = base.reindex(pd.MultiIndex.from_frame(table[keys])).to_numpy()
+    return table.assign(lift=uniform / table["error"])
+
+
 def geometric_mean(values: pd.Series) -> float:
     """Return the mean of ratios: that of their logarithms."""
     return float(np.exp(np.log(values).mean()))
@@ -185,13 +193,10 @@ def log_lifts(table: pd.DataFrame, within: Iterable[str]) -> pd.DataFrame:
     Within a draw the error of uniform landmarks in the same setting is divided by that
     of the method.
     """
-    keys = ["dataset", "repeat", *within]
-    base = table[table.method == "uniform"].set_index(keys)["error"]
-    found = table.assign(log_uniform=np.log(base.reindex(table[keys]).to_numpy()))
-    found["log_lift"] = found.log_uniform - np.log(found.error)
-    found["log_seconds"] = np.log2(found.seconds.clip(lower=1e-4))
+    found = with_lifts(table, within)
+    found["log_lift"] = np.log(found.lift)
     groups = ["repeat", "dataset", "method"]
-    return found.groupby(groups)[["log_lift", "log_seconds"]].mean().reset_index()
+    return found.groupby(groups)[["log_lift"]].mean().reset_index()
 
 
 @dataclass(frozen=True)

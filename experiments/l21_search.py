@@ -12,7 +12,7 @@ from benchmarks.data import Array
 from experiments import datasets
 from experiments.draws import by_draw
 from experiments.evidence import Evidence, over_draws
-from experiments.figures import draw_band, legend, panels, style
+from experiments.figures import draw_band, legend, panels, plain_ticks, style
 from experiments.grid import Context
 from experiments.store import Cell, Row
 from sketchmeans import KernelKMeans, NystromKMeans
@@ -112,6 +112,7 @@ def figure(table: pd.DataFrame) -> Figure:
             mine = found[found.method == init]
             draw_band(axis, mine, "k", value, **style(position), label=init)
         axis.set(xscale="log", xlabel="k")
+        plain_ticks(axis)
         axis.set_title(title, fontsize=8)
         axis.set_ylabel("cost / certified lower bound", fontsize=7)
     legend(drawing, axes[0])

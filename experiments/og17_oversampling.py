@@ -15,11 +15,12 @@ from experiments.approximation import (
     geometric_mean,
     lifts,
     log_lifts,
+    with_lifts,
 )
 from experiments.datasets import OG17
 from experiments.draws import by_draw
 from experiments.evidence import Evidence, over_draws
-from experiments.figures import legend, panels, style
+from experiments.figures import draw_bars, legend, panels, style
 from experiments.grid import Context
 from experiments.methods import FAMILY, LEVERAGE, PAPER_STRATEGIES
 from experiments.store import Cell, Row
@@ -75,19 +76,19 @@ def run(cell: Cell, context: Context) -> list[Row]:
 
 
 def figure(table: pd.DataFrame) -> Figure:
-    found = lifts(table, ["dataset", "size"])
-    drawing, axes = panels(2, 2, (5.0, 3.2))
-    means = table.groupby(["size", "method"])["error"].apply(geometric_mean)
-    for position, method in enumerate(_METHODS):
-        mine = found[found.method == method].groupby("size")["lift"].median()
-        look = style(position) | {"label": method}
-        axes[0].plot(_SIZES, [mine[size] for size in _SIZES], **look)
-        axes[1].plot(_SIZES, [means[size, method] for size in _SIZES], **look)
-    axes[0].set_ylabel("lift, median over the datasets", fontsize=7)
-    axes[1].set_ylabel("relative error, geometric mean", fontsize=7)
-    axes[1].set_yscale("log")
-    for axis in axes:
+    found = with_lifts(table, ["bandwidth", "size"])
+    names = list(dict.fromkeys(table.dataset))
+    drawing, axes = panels(len(names), min(4, len(names)))
+    for axis, name in zip(axes, names, strict=True):
+        for position, method in enumerate(_METHODS):
+            mine = found[(found.dataset == name) & (found.method == method)]
+            places = mine["size"].map({size: i for i, size in enumerate(_SIZES)})
+            mine = mine.assign(place=places + 0.05 * position)
+            draw_bars(axis, mine, "place", "lift", **style(position), label=method)
+        axis.set_xticks(range(len(_SIZES)), _SIZES)
+        axis.set_title(name, fontsize=8)
         axis.set_xlabel("landmarks l", fontsize=7)
+        axis.set_ylabel("lift", fontsize=7)
     legend(drawing, axes[0])
     return drawing
 

@@ -47,7 +47,10 @@ _SMALL = """
 def write_report(out: Path) -> Path:
     """Draw the figures and write RESULTS.md; return its path."""
     for name, table in results(out).items():
-        save(EXPERIMENTS[name].figure(table), out / "figures" / f"{name}.png")
+        more = getattr(EXPERIMENTS[name], "more_figures", None)
+        drawn = {name: EXPERIMENTS[name].figure(table), **(more(table) if more else {})}
+        for stem, figure in drawn.items():
+            save(figure, out / "figures" / f"{stem}.png")
     path = out / "RESULTS.md"
     path.write_text(report_text(out), encoding="utf-8")
     return path
@@ -197,6 +200,8 @@ def _section(name: str, table: pd.DataFrame) -> str:
         f"{_extent(experiment, table, repeats)}.\n",
         f"Against the paper: {experiment.REDUCED}\n",
     ]
+    for stem, title in getattr(experiment, "MORE_FIGURES", {}).items():
+        lines.insert(2, f"![{title}](figures/{stem}.png)\n")
     return "\n".join([*lines, markdown(experiment.summary(table), 3), ""])
 
 

@@ -132,7 +132,7 @@ def bounds(good: bool) -> Table:
             ("uniform", 400 if good else 100),
             ("ridge leverage", 100),
         ):
-            add("ladder", "uneven", i, method=method, value=noisy(size))
+            add("ladder", "uneven", i, method=method, value=noisy(size), n=1000)
         add("Theorem 4", "pol", i, value=noisy(100 * share), bound=100, k_dpp=9)
     add("law", "small_groups", 0, value=share * 50, bound=50.0)
     return pd.DataFrame(rows)
