@@ -89,7 +89,7 @@ def _cluster_note(tables: Tables) -> str:
     return (
         "To cluster, uniform landmarks go a long way: on "
         f"{n:,} digits, {int(enough.index[0])} of them bring the cost on new digits "
-        f"within 1% of that with {n // 2:,}. How other landmarks cluster is in "
+        "within 1% of that of exact means. How other landmarks cluster is in "
         "docs/landmarks.md.\n"
     )
 

@@ -37,7 +37,7 @@ _LIGHT = {name: STRATEGIES[name] for name in ("uniform", *FAMILY)}
 _GRIDS = {
     "full": (OG17, (5, 10, 25, 50, 100), STRATEGIES),
     "quick": (QUICK, (5, 25, 100), _LIGHT),
-    "smoke": (("small_groups",), (5, 20, 40), STRATEGIES),
+    "smoke": (("small_groups",), (5, 20), STRATEGIES),
 }
 #: Rows whose eigenvalues say where the mass is, and how many of these count.
 _SPECTRUM_ROWS, _TOP = 2_000, 100
