@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import permutations
 from math import inf, log
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from experiments.draws import by_draw
 from experiments.evidence import Evidence, exactly, of_counts, over_draws
 from experiments.figures import panels, style
 from experiments.grid import Context
-from experiments.partitions import optimal_cost
+from experiments.partitions import d2_law, lemma_2_bound, optimal_cost
 from experiments.store import Cell, Row
 from sketchmeans import Nystrom, select_landmarks
 from sketchmeans.diagnostics import (
@@ -34,8 +33,8 @@ TITLE = "Lemmas of CR18 and B14, k-means++, OG17's Theorem 4"
 REDUCED = "Optima are found by trying all partitions of 10 rows."
 #: The setting in which the sizes of Lemmas 1 and 3 are below n/2.
 _SHARE, _EPS, _DELTA = 5, 0.9, 0.1
-#: ε over which Lemma 2 is minimised, and the ridge of the ladder as a share of n.
-_EPS_GRID, _FINE_SHARE = np.linspace(0.05, 0.995, 40), 500
+#: The ridge of the ladder as a share of n.
+_FINE_SHARE = 500
 _SAMPLERS = ("uniform", "ridge leverage")
 _LADDER = tuple(int(m) for m in np.geomspace(10, 640, 13).round())
 _MADE = "uneven"
@@ -119,23 +118,6 @@ def _lemma_2(cell: Cell, context: Context) -> Row:
     return {"value": excess, "bound": bound, "branch": branch}
 
 
-def lemma_2_bound(K: Array, approximation: Array, k: int) -> tuple[float, str]:
-    """Return the least bound of Lemma 2 over ε, and which of its branches binds.
-
-    At each ε the smallest γ of Definition 2 is ``‖K − K̃‖₂ (1 − ε)/ε``.
-    """
-    norm = float(np.linalg.norm(K - approximation, 2))
-    values = np.maximum(np.linalg.eigvalsh(K), 0.0)
-    found = []
-    for eps in _EPS_GRID:
-        ridge = norm * (1.0 - eps) / eps
-        dimension = float((values / (values + ridge)).sum()) if ridge > 0 else inf
-        factor = ridge / ((1.0 - eps) * len(K))
-        found.append((k * factor, "k"))
-        found.append((dimension * factor if ridge > 0 else 0.0, "d_eff"))
-    return min(found)
-
-
 def _seeding(cell: Cell, context: Context) -> Row:
     """Return the mean cost of k-means++ seeds over the optimum, and Prop. 3's bound."""
     X = _rows(cell["dataset"], cell["n"], context.data, context.seed)
@@ -176,21 +158,6 @@ def _law(cell: Cell, context: Context) -> Row:
     expected = observed.sum() * np.array(list(law.values()))
     value = float((np.square(observed - expected) / expected).sum())
     return {"value": value, "bound": float(stats.chi2.isf(1e-3, len(law) - 1))}
-
-
-def d2_law(K: Array, k: int) -> dict[frozenset[int], float]:
-    """Return the probability of each set of k rows under D² sampling."""
-    diagonal = np.diag(K)
-    D = diagonal[:, None] - 2.0 * K + diagonal
-    law: dict[frozenset[int], float] = {}
-    for order in permutations(range(len(K)), k):
-        probability = 1.0 / len(K)
-        for i in range(1, k):
-            nearest = D[:, list(order[:i])].min(axis=1)
-            probability *= nearest[order[i]] / nearest.sum()
-        key = frozenset(order)
-        law[key] = law.get(key, 0.0) + probability
-    return law
 
 
 def _drawn(X: Array, sampler: str, m: int, ridge: float, seed: int) -> Landmarks:

@@ -13,7 +13,6 @@ from experiments.catalog import EXPERIMENTS
 from experiments.claims import CLAIMS
 from experiments.evidence import Evidence, Finding, Part, Verdict, judge
 from experiments.figures import save
-from experiments.grid import Experiment
 from experiments.guides import feature_guide, landmark_guide
 from experiments.store import Store, check_one_origin
 from experiments.tables import markdown
@@ -22,9 +21,9 @@ Tables = dict[str, pd.DataFrame]
 
 _INTRODUCTION = """# The papers, re-run
 
-Written by `python -m experiments report`; every number below is computed from
-[results](results), by the rules of [PROTOCOL.md](PROTOCOL.md), which were fixed before
-the runs. Errors in the papers themselves are in [docs/errata.md](../docs/errata.md).
+Written by `python -m experiments report`; every number below is computed from the files
+in `experiments/results`, by the rules of `experiments/PROTOCOL.md`, which were fixed
+before the runs. Errors in the papers themselves are in `docs/errata.md`.
 
 ```console
 $ export SKETCHMEANS_DATA=...                   # folder of .npz files
@@ -39,8 +38,8 @@ Boutsidis, Zouzias, Mahoney & Drineas, Randomized dimensionality reduction for k
 clustering.
 """
 _SMALL = """
-**Not all of this is the full grid.** {names} ran with fewer and smaller tables
-(`--quick` or `--smoke`); the verdicts that rest on them are marked.
+**Not all of this is the full grid.** {names}. Verdicts that rest on less than the full
+grid are marked.
 """
 
 
@@ -76,11 +75,12 @@ def report_text(out: Path) -> str:
     """Return what RESULTS.md says."""
     tables = results(out)
     findings = collect(tables)
-    small = [name for name in tables if _grid(tables[name]) != "full"]
+    short = {name: _shortage(name, table) for name, table in tables.items()}
+    small = [f"{name}: {words}" for name, words in short.items() if words]
     parts = [_INTRODUCTION, _provenance(out, tables)]
     if small:
-        parts.append(_SMALL.format(names=", ".join(small)))
-    parts += [f"**{tally(findings)}**\n", _verdicts(findings, _grids(tables))]
+        parts.append(_SMALL.format(names="; ".join(small)))
+    parts += [f"**{tally(findings)}**\n", _verdicts(findings, _shortages(tables))]
     parts += [landmark_guide(tables), feature_guide(tables)]
     parts += [_section(name, table) for name, table in tables.items()]
     parts += [_data_section(), _machine(out)]
@@ -91,14 +91,31 @@ def _grid(table: pd.DataFrame) -> str:
     return str(table["grid"].iloc[0])
 
 
-def _grids(tables: Tables) -> dict[str, str]:
-    """Return the smaller grids that each claim rests on, in words."""
+def _settings(name: str, table: pd.DataFrame) -> tuple[int, int]:
+    """Return how many settings were run, and how many the grid has."""
+    all_cells = EXPERIMENTS[name].cells(_grid(table), 1)
+    keys = [key for key in all_cells[0] if key != "repeat"]
+    wanted = {tuple(cell[key] for key in keys) for cell in all_cells}
+    return table.groupby(keys).ngroups, len(wanted)
+
+
+def _shortage(name: str, table: pd.DataFrame) -> str:
+    """Return what is missing from the full grid, or nothing."""
+    done, wanted = _settings(name, table)
+    words = "" if _grid(table) == "full" else _grid(table)
+    if done < wanted:
+        words += f"{', ' if words else ''}{done} of {wanted} settings"
+    return words
+
+
+def _shortages(tables: Tables) -> dict[str, str]:
+    """Return in words what the experiments of each claim lack."""
     found: dict[str, list[str]] = {}
     for name, table in tables.items():
-        if _grid(table) != "full":
+        if words := _shortage(name, table):
             for item in EXPERIMENTS[name].claims(table):
-                found.setdefault(item.claim, []).append(_grid(table))
-    return {claim: ", ".join(dict.fromkeys(grids)) for claim, grids in found.items()}
+                found.setdefault(item.claim, []).append(words)
+    return {claim: ", ".join(dict.fromkeys(words)) for claim, words in found.items()}
 
 
 def collect(tables: Tables) -> dict[str, Finding]:
@@ -193,26 +210,18 @@ def _section(name: str, table: pd.DataFrame) -> str:
     experiment = EXPERIMENTS[name]
     keys = [key for key in experiment.cells("full", 1)[0] if key != "repeat"]
     repeats = table.groupby(keys)["repeat"].nunique()
+    done, wanted = _settings(name, table)
     lines = [
         f"## {name}: {experiment.TITLE}\n",
         f"![{experiment.TITLE}](figures/{name}.png)\n",
         f"{len(table):,} rows in [results/{name}.csv](results/{name}.csv), "
-        f"{_extent(experiment, table, repeats)}.\n",
+        f"{_grid(table)} grid, {done} of {wanted} settings, {_range(repeats)} repeats "
+        "of a setting.\n",
         f"Against the paper: {experiment.REDUCED}\n",
     ]
     for stem, title in getattr(experiment, "MORE_FIGURES", {}).items():
         lines.insert(2, f"![{title}](figures/{stem}.png)\n")
     return "\n".join([*lines, markdown(experiment.summary(table), 3), ""])
-
-
-def _extent(experiment: Experiment, table: pd.DataFrame, repeats: pd.Series) -> str:
-    """Return how much of the grid was run, in words."""
-    grid = _grid(table)
-    all_cells = experiment.cells(grid, int(table["repeat"].max()) + 1)
-    keys = list(all_cells[0])
-    wanted = len({tuple(cell[key] for key in keys[:-1]) for cell in all_cells})
-    words = f"{_range(repeats)} repeats of a setting"
-    return f"{grid} grid, {len(repeats)} of {wanted} settings, {words}"
 
 
 def _range(values: pd.Series) -> str:
