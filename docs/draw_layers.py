@@ -29,6 +29,7 @@ LAYERS = (
     "theory",
     "diagnostics",
     "persistence",
+    "onnx",
     "report",
     "testing",
     "cli",

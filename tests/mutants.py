@@ -280,10 +280,10 @@ MUTANTS = [
         "tests/diagnostics/test_anticlusters.py",
     ),
     Mutant(
-        "diagnostics/summary.py",
-        "order = np.lexsort((numbers, distances, clusters))",
-        "order = np.lexsort((numbers, -distances, clusters))",
-        "tests/diagnostics/test_summary.py",
+        "diagnostics/members.py",
+        "order = np.lexsort((numbers, keys, labels))",
+        "order = np.lexsort((numbers, -keys, labels))",
+        "tests/diagnostics/test_summary.py tests/diagnostics/test_segments.py",
     ),
     # --- persistence
     Mutant(

@@ -60,11 +60,11 @@ def test_the_core_needs_no_extra():
         import sketchmeans
         from sketchmeans.diagnostics import certificate
 
-        X = np.random.default_rng(0).normal(size=(300, 3))
+        X = np.random.default_rng(0).normal(size=(60, 3))
         for name in ("NystromKMeans", "SketchedKMeans", "KernelKMeans"):
             model = getattr(sketchmeans, name)(3, random_state=0).fit(X)
             assert (model.predict(X) == model.labels_).all(), name
-        print(certificate(model, X).ratio >= 1)
+        print(certificate(model, X, max_seconds=1).ratio >= 1)
     """
     done = _run(code, EXTRAS + OTHERS)
     assert done.returncode == 0, done.stderr

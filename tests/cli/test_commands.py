@@ -34,6 +34,8 @@ from tests.commands import refused, said
 from tests.fuzz.model_mutations import read_checkpoint, write_checkpoint
 
 N = 900
+#: Rows where models are compared, which takes many fits.
+FEW = 300
 
 
 def shop():
@@ -62,6 +64,7 @@ def data(tmp_path_factory):
     """Return a folder with the table in several formats, and a model."""
     folder = tmp_path_factory.mktemp("data")
     FRAME.to_csv(folder / "shop.csv", index=False)
+    FRAME.head(FEW).to_csv(folder / "few.csv", index=False)
     FRAME.to_parquet(folder / "shop.parquet", index=False)
     FRAME.to_feather(folder / "shop.feather")
     np.save(folder / "shop.npy", FRAME[NUMBERS].to_numpy())
@@ -71,7 +74,9 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture
-def run(capsys):
+def run(capsys, monkeypatch):
+    # A report looks for a proof until its time is up.
+    monkeypatch.setattr("sketchmeans.report.write._PROOF_SECONDS", 0.5)
     return partial(said, capsys)
 
 
@@ -387,7 +392,7 @@ def test_a_file_keeps_its_mode_and_its_link(data, run, tmp_path):
     assert run("predict", data / "model.skm", data / "shop.csv", "--out", out).code == 0
     assert out.is_symlink()
     assert (tmp_path / "secret.csv").stat().st_mode & 0o777 == 0o600
-    assert out.read_text().startswith("row,label")
+    assert out.read_text().startswith('"row","label","segment"')
 
 
 def test_what_is_no_ordinary_file_is_left_alone(data, run, tmp_path):
@@ -443,7 +448,8 @@ def test_labels_beside_identifiers_and_columns(tmp_path, run):
         said = run("predict", model, tmp_path / "t.csv", "--keep-columns", "-o", new)
         assert said.code == 0
         read = pd.read_csv(new) if name.endswith("csv") else pd.read_parquet(new)
-        assert read.columns.tolist() == [*table.columns, "label"]
+        more = ["label", "segment", "distance", "margin", "unusual"]
+        assert read.columns.tolist()[:9] == [*table.columns, *more]
         assert read["label"].tolist() == fitted["label"].tolist()
         first = "'=1+1" if name.endswith("csv") else "=1+1"  # no formula for a sheet
         assert read["note"].tolist()[:2] == [first, "plain"]
@@ -485,13 +491,13 @@ def test_compare(data, run):
 def test_choose(data, run, tmp_path):
     out = tmp_path / "paths.html"
     said = run(
-        *("choose", data / "shop.csv", *TABLE, "-k", "2-4"),
+        *("choose", data / "few.csv", *TABLE, "-k", "2-3"),
         *("--gamma", "0.1,0.2", "--report", out),
     )
     assert said.code == 0, said.err
     assert "3 is the most clusters that different samples agree on" in said.out
     assert re.search(
-        r"shop.csv -k 3 --gamma 0\.[12] --exclude customer --label-column segment "
+        r"few.csv -k 3 --gamma 0\.[12] --exclude customer --label-column segment "
         r"--missing drop\n",
         said.out,
     )
@@ -499,11 +505,12 @@ def test_choose(data, run, tmp_path):
 
 
 def test_choose_for_machines(data, run):
-    found = run("choose", data / "shop.csv", *TABLE, "-k", "2,3", "--json").json
+    found = run("choose", data / "few.csv", *TABLE, "-k", "2,3", "--json").json
     assert found["n_clusters"] == 3
     assert found["is_clear"]
     assert len(found["reasons"]) == 2
-    prepared = python_model().fit_preparation(FRAME).prepare(FRAME)
+    few = FRAME.head(FEW)
+    prepared = python_model().fit_preparation(few).prepare(few)
     path = diagnostics.cluster_count_path(prepared, [2, 3], random_state=0)
     assert found["cluster_count_path"]["cost"] == pytest.approx(path["cost"])
     count = diagnostics.choose_n_clusters(prepared, [2, 3], random_state=0)
@@ -515,7 +522,7 @@ def test_choose_for_machines(data, run):
     assert found["gamma"] in found["bandwidth_path"]["gamma"]
     # What is given is not looked for.
     given = ("-k", 3, "--gamma", 0.1, "--json")
-    found = run("choose", data / "shop.csv", *TABLE, *given).json
+    found = run("choose", data / "few.csv", *TABLE, *given).json
     assert found["cluster_count_path"] is found["bandwidth_path"] is None
     assert (found["gamma"], found["n_clusters"]) == (0.1, 3)
 
@@ -523,7 +530,7 @@ def test_choose_for_machines(data, run):
 @pytest.mark.parametrize("method", ["nystrom", "spectral"])
 def test_fit_with_the_number_that_is_clear(method, data, run, tmp_path):
     given = ("-k", "auto", "--method", method)
-    said = run("fit", data / "shop.csv", *TABLE, *given)
+    said = run("fit", data / "few.csv", *TABLE, *given)
     assert said.code == 0, said.err
     assert "3 is the most clusters that different samples agree on" in said.out
     assert "into 3 clusters" in said.out
@@ -553,7 +560,7 @@ def test_choose_of_few_rows_tries_what_they_allow(run, tmp_path):
 def test_choose_with_a_kernel_without_bandwidth(data, run, tmp_path):
     kernel = "linear"
     said = run(
-        *("choose", data / "shop.csv", *TABLE, "-k", "2,3", "--kernel", kernel),
+        *("choose", data / "few.csv", *TABLE, "-k", "2,3", "--kernel", kernel),
         *("--seed", 7, "--report", tmp_path / "r.html"),
     )
     assert said.code == 0, said.err

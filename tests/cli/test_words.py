@@ -181,6 +181,6 @@ def test_standard_input_is_called_so(folder, run, monkeypatch, tmp_path):
     typed(monkeypatch, text)
     assert run("fit", "-", "-k", 2, "--report", out).code == 0
     page = out.read_text()
-    assert "Clusters of standard input" in page
+    assert "Segments of standard input" in page
     assert "standard input: 240 rows" in page
     assert not re.search(r"standard-input|/tmp|sketchmeans-\w{8}/", page)

@@ -17,6 +17,7 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from sketchmeans import SketchedKMeans
+from tests.pairs import every_value
 
 # Theirs says nothing when it ends at max_iter.
 pytestmark = pytest.mark.filterwarnings("ignore:No convergence")
@@ -81,7 +82,7 @@ def _read_tests():
     with mock.patch.object(sklearn.cluster, "KMeans", _KMeans):
         exec(source, vars(module))
     return {
-        name: value
+        name: every_value(value) if hasattr(value, "pytestmark") else value
         for name, value in vars(module).items()
         if name.startswith("test_")
         and name not in _NOT_OURS

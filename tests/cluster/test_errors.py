@@ -14,6 +14,7 @@ from sketchmeans.data.rows import check_finite
 from sketchmeans.engine.init import SEEDINGS, KMeansPlusPlus, LocalSearch
 from sketchmeans.kernels import KERNELS, RBF
 from sketchmeans.landmarks import SELECTORS, Uniform
+from tests.pairs import every_value
 
 ESTIMATORS = [KernelKMeans, NystromKMeans]
 both = pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -33,6 +34,7 @@ def raises(text, kind=ValueError):
 NOT_POSITIVE_INTEGERS = [0, -1, 1.5, "3", None, True, np.nan]
 
 
+@every_value
 @both
 @pytest.mark.parametrize("value", NOT_POSITIVE_INTEGERS)
 @pytest.mark.parametrize("name", ["n_clusters", "n_init", "max_iter"])
@@ -41,6 +43,7 @@ def test_counts_should_be_positive_integers(estimator, name, value):
         estimator(**{name: value}).fit(X)
 
 
+@every_value
 @pytest.mark.parametrize("value", [0, -1, 1.5, "3", True, np.nan])
 @pytest.mark.parametrize("name", ["rank", "n_landmarks"])
 def test_nystrom_counts_should_be_positive_integers(name, value):
@@ -48,6 +51,7 @@ def test_nystrom_counts_should_be_positive_integers(name, value):
         NystromKMeans(3, **{name: value}).fit(X)
 
 
+@every_value
 @pytest.mark.parametrize("value", [[3], np.array([1, 2]), "automatic"])
 @pytest.mark.parametrize("name", ["n_clusters", "n_init", "n_landmarks"])
 def test_arrays_and_words_are_no_counts(name, value):
@@ -55,6 +59,7 @@ def test_arrays_and_words_are_no_counts(name, value):
         NystromKMeans(**{name: value}).fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("value", [-1e-3, np.nan, np.inf, "small", None, True])
 def test_tol_should_be_a_number(estimator, value):
@@ -62,6 +67,7 @@ def test_tol_should_be_a_number(estimator, value):
         estimator(3, tol=value).fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("value", [0, 1.5, "all", True])
 def test_n_jobs_should_be_a_nonzero_integer(estimator, value):
@@ -69,6 +75,7 @@ def test_n_jobs_should_be_a_nonzero_integer(estimator, value):
         estimator(3, n_jobs=value).fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize(
     "value", ["lots", "2 XB", "-1GB", "1.2.3GB", "", 0, -5, np.nan, np.inf, True, [1]]
@@ -78,6 +85,7 @@ def test_max_memory_should_be_a_size(estimator, value):
         estimator(3, max_memory=value).fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("value", [-1, 1.5, "seed", [1, 2]])
 def test_random_state(estimator, value):
@@ -85,6 +93,7 @@ def test_random_state(estimator, value):
         estimator(3, random_state=value).fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("value", ["loud", -1, None, 1.5])
 def test_verbose(estimator, value):
@@ -98,6 +107,7 @@ def test_algorithm_lists_the_known_ones(value):
         NystromKMeans(3, algorithm=value).fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("value", ["gauss", "RBF", None, 3, ["rbf"]])
 def test_kernel_lists_the_known_ones(estimator, value):
@@ -108,6 +118,7 @@ def test_kernel_lists_the_known_ones(estimator, value):
     assert "a callable or a Kernel object" in str(caught.value)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("value", ["kmeans", "K-means++", None, 3])
 def test_init_lists_the_known_ones(estimator, value):
@@ -117,6 +128,7 @@ def test_init_lists_the_known_ones(estimator, value):
         assert repr(name) in str(caught.value)
 
 
+@every_value
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, SketchedKMeans])
 @pytest.mark.parametrize("n_clusters", [1, 3])
 @pytest.mark.parametrize(
@@ -158,6 +170,7 @@ def test_landmarks_list_the_known_ones():
     assert "row numbers" in str(caught.value)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "chi2"])
 @pytest.mark.parametrize(
@@ -169,6 +182,7 @@ def test_gamma_lists_the_known_rules(estimator, kernel, value):
         estimator(3, kernel=kernel, gamma=value).fit(np.abs(X))
 
 
+@every_value
 @both
 @pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf])
 def test_gamma_should_be_positive(estimator, value):
@@ -182,6 +196,7 @@ def test_gamma_median_has_no_meaning_without_a_distance(estimator):
         estimator(3, kernel="polynomial", gamma="median").fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("name", ["degree", "coef0"])
 @pytest.mark.parametrize("value", ["high", None, np.nan, np.inf])
@@ -194,6 +209,7 @@ def _dot(x, z):
     return float(x @ z)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("kernel", [_dot, RBF(1.0)], ids=["callable", "Kernel"])
 @pytest.mark.parametrize("given", [{"gamma": 0.5}, {"degree": 2}, {"coef0": 0.0}])
@@ -212,6 +228,7 @@ def test_kernel_params_do_not_go_with_a_kernel_object(estimator):
         estimator(3, kernel=RBF(1.0), kernel_params={"gamma": 2}).fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize(
     ("kernel", "params", "text"),
@@ -237,6 +254,7 @@ def test_arc_cosine_order(estimator):
         estimator(3, kernel="arc-cosine", kernel_params={"order": 3}).fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
 @pytest.mark.filterwarnings("ignore:.*is not positive semi-definite")
@@ -245,6 +263,7 @@ def test_chi2_needs_non_negative_features(estimator, kernel):
         estimator(3, kernel=kernel).fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("kernel", ["sigmoid", "additive_chi2"])
 def test_indefinite_kernels_warn(estimator, kernel):
@@ -256,6 +275,7 @@ def test_indefinite_kernels_warn(estimator, kernel):
 # --- rows -----------------------------------------------------------------------
 
 
+@every_value
 @both
 @pytest.mark.parametrize(
     ("make", "dtype"),
@@ -277,6 +297,7 @@ def test_fit_names_the_row_that_is_not_finite(estimator, make, dtype, value, wor
         estimator(3, random_state=0).fit(make(bad))
 
 
+@every_value
 @both
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("method", ["predict", "transform", "score", "cost"])
@@ -288,6 +309,7 @@ def test_prediction_names_the_row_that_is_not_finite(estimator, make, method):
         getattr(model, method)(make(bad))
 
 
+@every_value
 @both
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "cosine", "laplacian", "poly"])
 @pytest.mark.parametrize("gamma", [0.5, "mean"])
@@ -299,6 +321,7 @@ def test_every_kernel_sees_what_is_not_finite(estimator, kernel, gamma):
         estimator(3, kernel=kernel, gamma=gamma, random_state=0).fit(bad)
 
 
+@every_value
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize(
     "params",
@@ -340,6 +363,7 @@ def test_large_finite_values_are_not_called_infinite():
 
 
 # NumPy tells of the overflow as well, in whichever thread it happens.
+@every_value
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @both
 @pytest.mark.parametrize(
@@ -355,6 +379,7 @@ def test_values_whose_kernel_overflows(estimator, kernel, scale, dtype):
         estimator(3, kernel=kernel, random_state=0).fit((X * scale).astype(dtype))
 
 
+@every_value
 @both
 @pytest.mark.parametrize(
     ("rows", "text"),
@@ -373,6 +398,7 @@ def test_shapes(estimator, rows, text):
         estimator(1).fit(rows)
 
 
+@every_value
 @both
 @pytest.mark.parametrize(
     ("rows", "text"),
@@ -390,6 +416,7 @@ def test_types(estimator, rows, text):
         estimator(1).fit(rows)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("dtype", ["datetime64[D]", "timedelta64[D]"])
 def test_dates_are_no_numbers(estimator, dtype):
@@ -418,6 +445,7 @@ def test_more_landmarks_than_rows():
         NystromKMeans(3, n_landmarks=61).fit(X)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("method", ["predict", "transform", "score", "cost"])
 def test_not_fitted(estimator, method):
@@ -449,6 +477,7 @@ BAD_WEIGHTS = {
 }
 
 
+@every_value
 @both
 @pytest.mark.parametrize("case", BAD_WEIGHTS)
 def test_bad_weights(estimator, case):
@@ -457,6 +486,7 @@ def test_bad_weights(estimator, case):
         estimator(3, random_state=0).fit(X, sample_weight=weights)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("method", ["score", "cost"])
 @pytest.mark.parametrize("case", BAD_WEIGHTS)
@@ -486,6 +516,7 @@ def test_fewer_weighted_rows_than_clusters(estimator):
 PARTITION = np.arange(N) // 20
 
 
+@every_value
 @both
 @pytest.mark.parametrize(
     ("init", "text"),
@@ -589,6 +620,7 @@ def test_precomputed_symmetry_allows_rounding(estimator):
     estimator(3, kernel="precomputed", random_state=0).fit(noisy)
 
 
+@every_value
 @both
 @pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity")])
 @pytest.mark.parametrize("position", [(44, 2), (44, 44)])
@@ -599,6 +631,7 @@ def test_precomputed_should_be_finite(estimator, value, word, position):
         estimator(3, kernel="precomputed", random_state=0).fit(bad)
 
 
+@every_value
 @both
 @pytest.mark.parametrize("method", ["transform", "score", "cost"])
 def test_precomputed_does_not_know_new_norms(estimator, method):
@@ -631,6 +664,7 @@ def test_precomputed_landmarks_are_row_numbers():
 # --- degenerate rows work or warn -----------------------------------------------
 
 
+@every_value
 @pytest.mark.filterwarnings("ignore:Only 1 landmarks")
 @both
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "cosine"])
@@ -786,6 +820,7 @@ def _fitted_names(model):
     return {name for name in vars(model) if name.endswith("_")}
 
 
+@every_value
 @both
 @pytest.mark.parametrize("fail", FAILURES, ids=lambda f: f.__name__)
 def test_failed_first_fit_is_no_fit(estimator, fail):
@@ -797,6 +832,7 @@ def test_failed_first_fit_is_no_fit(estimator, fail):
     assert _fitted_names(model) <= SET_BY_VALIDATION
 
 
+@every_value
 @both
 @pytest.mark.parametrize("fail", FAILURES, ids=lambda f: f.__name__)
 def test_failed_second_fit_leaves_the_first_or_none(estimator, fail):

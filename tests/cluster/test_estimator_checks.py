@@ -23,6 +23,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.kernels import RBF
 from sketchmeans.landmarks import Uniform
+from sketchmeans.reduction import REDUCERS
+from tests.pairs import every_value
 
 ESTIMATORS = [KernelKMeans, NystromKMeans]
 
@@ -35,22 +37,11 @@ class _Hidden:
 
 
 class PrecomputedKernelKMeans(KernelKMeans):
-    """A precomputed kernel has predict only.
+    """A precomputed kernel has predict only, here as in NystromKMeans.
 
     `transform` and `score` need k(x, x) of new rows, so they raise by contract
     (tests/cluster/test_errors.py).  Without them every other check must pass.
     """
-
-    transform = fit_transform = score = _Hidden()
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags = None
-        return tags
-
-
-class PrecomputedNystromKMeans(NystromKMeans):
-    """As PrecomputedKernelKMeans."""
 
     transform = fit_transform = score = _Hidden()
 
@@ -84,7 +75,6 @@ def _expected_failures(estimator):
         KernelKMeans(),
         PrecomputedKernelKMeans(kernel="precomputed"),
         NystromKMeans(),
-        PrecomputedNystromKMeans(kernel="precomputed"),
     ],
     expected_failed_checks=_expected_failures,
 )
@@ -96,22 +86,25 @@ def test_scikit_learn_check(estimator, check):
 def test_array_api_check():
     pytest.importorskip("sklearn", minversion="1.9")  # the check has other parameters
     code = """
-from sklearn.utils.estimator_checks import check_array_api_input
-from sketchmeans import KernelKMeans, NystromKMeans
-for estimator in (KernelKMeans(), NystromKMeans()):
-    name = type(estimator).__name__
-    # As scikit-learn calls it for estimators without array API support of their own.
-    check_array_api_input(name, estimator, "numpy", expect_only_array_outputs=False)
-    print(name)
+from sklearn.utils.estimator_checks import estimator_checks_generator
+from sketchmeans import KernelKMeans, Nystrom, NystromKMeans, SketchedKMeans
+from sketchmeans.reduction import REDUCERS
+for made in (KernelKMeans, NystromKMeans, SketchedKMeans, Nystrom, *REDUCERS.values()):
+    for estimator, check in estimator_checks_generator(made()):
+        if check.func.__name__ == "check_array_api_input":
+            check(estimator)
+            print(made.__name__)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-W", "ignore", "-c", code],
         env=os.environ | {"SCIPY_ARRAY_API": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout.split() == ["KernelKMeans", "NystromKMeans"], done.stderr
+    names = ["KernelKMeans", "NystromKMeans", "SketchedKMeans", "Nystrom"]
+    names += [reducer.__name__ for reducer in REDUCERS.values()]
+    assert done.stdout.split() == names, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +175,7 @@ def test_fit_leaves_parameters_as_given(estimator, X):
     assert isinstance(model.kernel_.gamma, float)
 
 
+@every_value
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_pickle_keeps_the_fit(estimator, make, X):
@@ -234,6 +228,7 @@ def test_set_output_keeps_the_pandas_index(X):
     assert list(model.transform(table).index) == list(table.index)
 
 
+@every_value
 @pytest.mark.parametrize(
     "frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"]
 )
@@ -254,6 +249,7 @@ def test_feature_names(estimator, frame, X):
         model.predict(X)
 
 
+@every_value
 @pytest.mark.parametrize("method", ["predict", "transform", "score", "cost"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_number_of_features_must_match(estimator, method, X):

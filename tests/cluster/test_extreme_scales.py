@@ -16,6 +16,7 @@ from sketchmeans import (
 )
 from sketchmeans.landmarks import SELECTORS
 from sketchmeans.reduction import REDUCERS
+from tests.pairs import every_value
 
 N, K = 300, 4
 
@@ -39,6 +40,7 @@ UNIFORM = [1e-46, 1e-300, 5e-324, 0.1, 3.0, 1e38, 1e300]
 # --- weights --------------------------------------------------------------------
 
 
+@every_value
 @models
 @pytest.mark.parametrize("weight", UNIFORM)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -53,6 +55,7 @@ def test_uniform_weights_are_no_weights(model, weight, dtype):
     np.testing.assert_allclose(found.inertia_, plain.inertia_ * weight, atol=5e-324)
 
 
+@every_value
 @models
 @pytest.mark.parametrize("power", [-900, -150, 100, 900])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -69,6 +72,7 @@ def test_weights_times_a_power_of_two(model, power, dtype):
     assert found.inertia_ == np.ldexp(plain.inertia_, power)
 
 
+@every_value
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 @pytest.mark.parametrize("weight", [1e-300, 1e300])
 def test_median_bandwidth_of_huge_and_tiny_weights(kernel, weight):
@@ -81,6 +85,7 @@ def test_median_bandwidth_of_huge_and_tiny_weights(kernel, weight):
     assert found.gamma_ == pytest.approx(expected, rel=0.02)
 
 
+@every_value
 @pytest.mark.parametrize("weight", [1e-300, 1e300])
 @pytest.mark.parametrize("name", SELECTORS)
 def test_selectors_take_any_weights(name, weight):
@@ -93,6 +98,7 @@ def test_selectors_take_any_weights(name, weight):
     assert np.isfinite(other.points).all()
 
 
+@every_value
 @pytest.mark.parametrize("weight", UNIFORM)
 @pytest.mark.parametrize("name", REDUCERS)
 def test_reducers_take_any_weights(name, weight):
@@ -145,6 +151,7 @@ def test_weights_that_add_up_to_infinity():
 # --- rows -----------------------------------------------------------------------
 
 
+@every_value
 @pytest.mark.parametrize("model", [MODELS["nystrom"], MODELS["exact"]])
 @pytest.mark.parametrize("power", [-70, 60])
 def test_rows_times_a_power_of_two_float32(model, power):
@@ -155,6 +162,7 @@ def test_rows_times_a_power_of_two_float32(model, power):
     np.testing.assert_array_equal(found.predict(np.ldexp(X, power)), found.labels_)
 
 
+@every_value
 @models
 @pytest.mark.parametrize("scale", [1e-21, 1e-30, 1e15])
 def test_tiny_and_huge_rows_float32(model, scale):
@@ -187,6 +195,7 @@ def test_an_outlier_in_the_first_row_costs_no_digits():
     assert gamma == pytest.approx(1.0 / (5 * X.astype(np.float64).var()), rel=1e-9)
 
 
+@every_value
 @pytest.mark.parametrize("estimator", [NystromKMeans, KernelKMeans])
 @pytest.mark.parametrize("far", [1e4, 1e6])
 def test_an_outlier_that_sets_the_bandwidth_costs_no_clusters(estimator, far):
@@ -203,6 +212,7 @@ def test_an_outlier_that_sets_the_bandwidth_costs_no_clusters(estimator, far):
     assert found.cluster_sizes_[found.labels_[-1]] == 1.0
 
 
+@every_value
 @pytest.mark.parametrize("estimator", [NystromKMeans, KernelKMeans])
 @pytest.mark.parametrize("few", [4, 2])
 def test_tight_groups_are_not_called_outliers(estimator, few):

@@ -11,7 +11,7 @@ from sketchmeans import (
 )
 from sketchmeans.diagnostics import certificate
 from sketchmeans.reduction import REDUCERS
-from tests.pairs import every_pair
+from tests.pairs import every_value
 
 # Odd sizes, so that the edges of the tiles of matrix products are met as well.
 N, D = 1_031, 37
@@ -75,7 +75,7 @@ MODELS = {
 }
 
 
-@every_pair(run=MODELS, layout=LAYOUTS, dtype=[np.float32, np.float64])
+@every_value(run=MODELS, layout=LAYOUTS, dtype=[np.float32, np.float64])
 def test_same_bits_for_every_layout(run, layout, dtype):
     X = table(dtype)
     changed = LAYOUTS[layout](X)

@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import NystromKMeans
 from tests import oracles
+from tests.pairs import every_value
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +25,7 @@ def batches(X, size, rng):
     return [X[order[i : i + size]] for i in range(0, len(X), size)]
 
 
+@every_value
 @pytest.mark.parametrize("size", [300, 600])
 @pytest.mark.parametrize("seed", range(4))
 def test_five_epochs_reach_the_cost_of_a_fit(seed, size, digits):

@@ -1,10 +1,7 @@
 """k-means on sketches, plugged back and polished; reducers in front of kernels."""
 
-import os
 import pickle
 import re
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -34,6 +31,7 @@ from sketchmeans import (
 from sketchmeans.engine.restarts import Search
 from sketchmeans.reduction import REDUCERS
 from tests import oracles
+from tests.pairs import every_value
 
 K = 4
 NAMES = sorted(REDUCERS)
@@ -181,42 +179,16 @@ def _expected_failures(estimator):
 # Some checks fit eight clusters (our default) to fewer distinct rows, and are told so.
 @pytest.mark.filterwarnings("ignore:(Only [46] landmarks|Number of distinct)")
 # The one check that reports a skip here, check_array_api_input, needs an environment
-# variable that is read at import: test_array_api_check runs it in a process of its own.
-@parametrize_with_checks(
-    [
-        SketchedKMeans(),
-        NystromKMeans(reducer="svd"),
-    ],
-    expected_failed_checks=_expected_failures,
-)
+# variable that is read at import: test_estimator_checks.py runs it in a process.
+@parametrize_with_checks([SketchedKMeans()], expected_failed_checks=_expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
-
-
-@pytest.mark.process
-def test_array_api_check():
-    code = """
-from sklearn.utils.estimator_checks import check_array_api_input
-from sketchmeans import NystromKMeans, SketchedKMeans
-for estimator in (SketchedKMeans(), NystromKMeans(reducer="sign")):
-    name = type(estimator).__name__
-    # As scikit-learn calls it for estimators without array API support of their own.
-    check_array_api_input(name, estimator, "numpy", expect_only_array_outputs=False)
-    print(name)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"SCIPY_ARRAY_API": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.split() == ["SketchedKMeans", "NystromKMeans"], done.stderr
 
 
 # --- the partition of the sketch, plugged back ----------------------------------------
 
 
+@every_value
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("reducer", NAMES)
@@ -272,6 +244,7 @@ def test_sketch_has_a_pass_in_common_with_no_other_count(X):
 # --- an orthogonal sketch loses nothing -----------------------------------------------
 
 
+@every_value
 @pytest.mark.parametrize(
     "sketch",
     [FunctionTransformer(), Rotation(), ApproximateSVD(15, svd="exact")],
@@ -309,6 +282,7 @@ def assert_never_rises(path, dtype):
     assert (np.diff(path) <= rounding).all()
 
 
+@every_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("reducer", NAMES)
@@ -393,6 +367,7 @@ def test_the_polished_partition_is_that_of_the_best_finalist(monkeypatch):
     assert len(winners) > 1  # what is best on the sketch is not always best
 
 
+@every_value
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("reducer", NAMES)
 def test_polish_is_lloyd_from_the_partition_of_the_sketch(
@@ -454,6 +429,7 @@ def test_too_few_passes_on_the_sketch_are_told(X):
 
 
 # Reducers do not look at weights: only those that do not look at rows are exact here.
+@every_value
 @pytest.mark.parametrize(
     "reducer",
     [FunctionTransformer(), SignProjection(6, random_state=0)],
@@ -508,6 +484,7 @@ def test_rows_without_weight_change_nothing(X):
 # --- how rows are stored --------------------------------------------------------------
 
 
+@every_value
 @pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
 def test_csr_rows_give_what_dense_ones_give(reducer, refine, S):
@@ -553,6 +530,7 @@ def test_integers_of_any_width(dtype, X):
     assert model.inertia_ == pytest.approx(expected, rel=1e-5)
 
 
+@every_value
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8])
 @pytest.mark.parametrize("reducer", NAMES)
 def test_memory_map_gives_the_same_bits(reducer, dtype, X, tmp_path):
@@ -626,6 +604,7 @@ def test_overflow_is_told(reducer, X):
 # --- after the fit --------------------------------------------------------------------
 
 
+@every_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
@@ -670,6 +649,7 @@ def test_rows_of_another_type_are_predicted(X):
     assert agreement.mean() > 0.99
 
 
+@every_value
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
@@ -702,6 +682,7 @@ def test_one_cluster_is_the_mean(reducer, X):
     assert model.exemplar_indices_.tolist() == [nearest]
 
 
+@every_value
 @pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
 def test_as_many_clusters_as_rows(reducer, refine, X):
@@ -715,6 +696,7 @@ def test_as_many_clusters_as_rows(reducer, refine, X):
     np.testing.assert_array_equal(model.exemplar_indices_[model.labels_], np.arange(9))
 
 
+@every_value
 @pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
 def test_fewer_distinct_rows_than_clusters_are_told(reducer, refine, X):
@@ -845,6 +827,7 @@ def test_memory_is_checked_before_the_sketch_is_made(X, monkeypatch):
         model.set_params(max_memory="1GB").fit(X)
 
 
+@every_value
 @pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", NAMES)
 def test_values_that_are_not_finite_are_found(reducer, refine, X):
@@ -898,6 +881,7 @@ def test_reducer_keeps_the_seed_and_threads_it_was_given(estimator, X):
     )
 
 
+@every_value
 @pytest.mark.parametrize("estimator", [SketchedKMeans, NystromKMeans])
 @pytest.mark.parametrize("name", NAMES)
 def test_names_stand_for_reducers(estimator, name, X):
@@ -1010,6 +994,7 @@ def test_feature_names(estimator, X):
         model.predict(table.iloc[:, :3].set_axis(["f0", "f1", "f2"], axis=1))
 
 
+@every_value
 @pytest.mark.parametrize("estimator", [SketchedKMeans, NystromKMeans])
 @pytest.mark.parametrize("reducer", NAMES)
 def test_pickle_keeps_the_fit(estimator, reducer, X):
@@ -1056,6 +1041,7 @@ def many():
     return overlapping(n=20_001, d=12, seed=3).astype(np.float32)
 
 
+@every_value
 @pytest.mark.parametrize("refine", [0, 300])
 @pytest.mark.parametrize("reducer", ["sampling", "sign", "svd"])
 def test_many_rows(reducer, refine, many):

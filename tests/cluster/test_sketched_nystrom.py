@@ -25,6 +25,7 @@ from sketchmeans import (
 from sketchmeans.landmarks import SELECTORS
 from tests import oracles
 from tests.cluster.test_sketched import K, Rotation, as_floats, overlapping
+from tests.pairs import every_value
 
 
 @pytest.fixture(scope="module", name="X")
@@ -83,6 +84,7 @@ OURS = [
 ]
 
 
+@every_value
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("reducer", OURS, ids=lambda r: type(r).__name__)
@@ -277,6 +279,7 @@ FORMS = {
 }
 
 
+@every_value
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("reducer", [None, "svd"])
 def test_given_landmarks_are_points_of_x_in_any_form(form, reducer, X):
@@ -288,6 +291,7 @@ def test_given_landmarks_are_points_of_x_in_any_form(form, reducer, X):
     np.testing.assert_allclose(model.landmarks_, features, atol=1e-12)
 
 
+@every_value
 @pytest.mark.parametrize("reducer", [None, "svd", PCA(4)])
 @pytest.mark.parametrize(
     ("landmarks", "text"),
@@ -312,6 +316,7 @@ def test_given_landmarks_are_checked_before_they_are_reduced(
         NystromKMeans(K, reducer=reducer, landmarks=landmarks).fit(X)
 
 
+@every_value
 @pytest.mark.parametrize("reducer", [ApproximateSVD(3), SignProjection(20)])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
 def test_an_offset_does_not_fill_the_sketch(reducer, kernel, tmp_path):

@@ -12,9 +12,18 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
+from sklearn.cluster import (
+    DBSCAN,
+    AgglomerativeClustering,
+    Birch,
+    KMeans,
+    MiniBatchKMeans,
+)
+from sklearn.decomposition import PCA
+from sklearn.ensemble import IsolationForest
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -35,6 +44,7 @@ from sketchmeans.data.preparation import (
 from sketchmeans.data.sources import Source, column_types
 from sketchmeans.diagnostics import certificate, cluster_summary
 from sketchmeans.numerics.parallel import Workers
+from tests.pairs import every_value
 
 N = 600
 RNG = np.random.default_rng(0)
@@ -75,6 +85,7 @@ def model(**params):
 # --- the same as scikit-learn's steps -----------------------------------------------
 
 
+@every_value
 @pytest.mark.parametrize(
     ("scale", "scaler"), [("standard", StandardScaler()), ("robust", RobustScaler())]
 )
@@ -513,11 +524,105 @@ def test_a_clusterer_that_only_fits():
     assert adjusted_rand_score(GROUPS, found.fit_predict(frame)) > 0.9
     assert not hasattr(found, "predict")
     assert not hasattr(found, "score")
-    with pytest.raises(AttributeError, match="'DBSCAN' object has no attribute 'trans"):
+    with pytest.raises(AttributeError, match="'transform': its estimator, DBSCAN, has"):
         found.transform(frame)
+    with pytest.raises(AttributeError, match="'partial_fit': its estimator, DBSCAN"):
+        found.partial_fit(frame)
     found.set_params(estimator=AgglomerativeClustering(3))
     with pytest.raises(ValueError, match="sample_weight should be None: Agglomerative"):
         found.fit(frame, sample_weight=np.ones(N))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GaussianMixture(3, random_state=0),
+        make_pipeline(PCA(2), NystromKMeans(3, random_state=0)),
+        make_pipeline(PCA(2), DBSCAN(eps=0.5, min_samples=3)),
+    ],
+)
+def test_clusterers_that_keep_no_labels(estimator):
+    found = model().set_params(estimator=estimator)
+    assert adjusted_rand_score(GROUPS, found.fit_predict(people())) > 0.9
+    with pytest.raises(ValueError, match="should be a clusterer"):
+        model().set_params(estimator=IsolationForest()).fit(people())
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [NystromKMeans(3, random_state=0), MiniBatchKMeans(3, random_state=0), Birch()],
+)
+def test_batches_are_prepared_as_the_first_one(estimator):
+    frame = people(gaps=True)
+    found = model(missing="drop").set_params(estimator=estimator)
+    found.partial_fit(frame)
+    center = found.center_
+    expected = clone(estimator)
+    for batch in (frame, frame[: N // 2]):
+        rows = found.prepare(batch)
+        expected.partial_fit(pd.DataFrame(rows.read(0, len(rows)), columns=FEATURES))
+    found.partial_fit(frame[: N // 2])
+    assert found.center_ is center
+    assert_array_equal(found.labels_, found.predict(frame[: N // 2]))
+    rows = found.prepare(frame)
+    whole = pd.DataFrame(rows.read(0, len(rows)), columns=FEATURES)
+    assert_array_equal(
+        found.predict(frame)[found.predict(frame) >= 0], expected.predict(whole)
+    )
+
+
+def test_weights_of_batches():
+    frame, weights = people(), np.random.default_rng(0).integers(1, 4, N)
+    found = model().partial_fit(frame, sample_weight=weights)
+    found.partial_fit(frame, sample_weight=weights)
+    assert found.cluster_sizes_.sum() == 2 * weights.sum()
+    with pytest.raises(ValueError, match=r"sample_weight.shape=\(3,\) should be"):
+        found.partial_fit(frame, sample_weight=[1, 2, 3])
+    found.set_params(estimator=Birch())
+    with pytest.raises(ValueError, match="sample_weight should be None: Birch"):
+        found.partial_fit(frame, sample_weight=weights)
+
+
+# --- rows as dictionaries ------------------------------------------------------------
+
+
+def test_dictionaries_are_rows():
+    frame = people().astype({"name": str})
+    found = model(exclude=["name", "rate"], missing="fill").fit(frame)
+    rows = [
+        {**row, "age": None if i == 1 else row["age"]}
+        for i, row in enumerate(frame.to_dict("records"))
+    ]
+    expected = found.predict(pd.DataFrame.from_records(rows))
+    assert_array_equal(found.predict(rows), expected)
+    assert_array_equal(found.predict(rows[1]), expected[1:2])
+    assert found.transform(rows[:2]).shape == (2, 3)
+    assert_array_equal(model().fit_predict(rows), model().fit_predict(frame))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"age": ...}, "X should have a value for 'age'; None stands for"),
+        ({"agee": 3}, "X has 'agee', of which the fit knows nothing; it knows 'inc"),
+        ({"age": [1, 2]}, "one value for 'age', not a list; several rows are a list"),
+        ({"age": "old"}, "column 'age': 'old' is not a number"),
+    ],
+)
+def test_wrong_dictionaries(change, text):
+    frame = people()
+    found = model().fit(frame)
+    row = frame.to_dict("records")[0] | change
+    row = {name: value for name, value in row.items() if value is not ...}
+    with pytest.raises(ValueError, match=text):
+        found.predict(row)
+    if "age" in row:  # as a later row of several
+        with pytest.raises(ValueError, match=r"X\[1\]|do not go together|go with"):
+            found.predict([frame.to_dict("records")[0], row])
+    with pytest.raises(ValueError, match="fitted to columns without names"):
+        TableClusterer(nystrom()).fit(frame[FEATURES].to_numpy(float)).predict(row)
+    with pytest.raises(ValueError, match=r"X\[1\] of type int should be a dict"):
+        found.predict([frame.to_dict("records")[0], 7])
 
 
 def test_rows_for_a_clusterer_of_scikit_learn_have_to_fit_in_memory(monkeypatch):

@@ -11,6 +11,7 @@ from sketchmeans import KernelKMeans, Nystrom, NystromKMeans, SketchedKMeans
 from sketchmeans.diagnostics import effective_dimension
 from sketchmeans.kernels import KERNELS
 from sketchmeans.landmarks import select_landmarks
+from tests.pairs import every_value
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 REPEATED = np.repeat(X[:4], 10, axis=0)
@@ -83,6 +84,7 @@ def test_every_kernel_is_listed():
     assert set(KERNELS) < set(USED)
 
 
+@every_value
 @pytest.mark.parametrize("kernel", USED)
 @pytest.mark.parametrize("name", GIVEN)
 @pytest.mark.filterwarnings("ignore:.*is not positive semi-definite")

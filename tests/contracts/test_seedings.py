@@ -20,6 +20,7 @@ from sketchmeans.kernels import as_kernel, squared_distances_among
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.testing import SeedingContract
 from tests.oracles import law_p_value, optimal_cost
+from tests.pairs import every_value
 
 every_seeding = pytest.mark.parametrize("name", SEEDINGS)
 
@@ -285,6 +286,7 @@ def test_equal_rows_are_at_distance_zero_and_others_are_not(source, dtype):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+@every_value
 @pytest.mark.parametrize("name", ["rbf", "laplacian", "polynomial", "cosine"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_kernel_distances_are_those_in_feature_space(name, dtype):

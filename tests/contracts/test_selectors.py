@@ -14,7 +14,7 @@ from sketchmeans.testing.selectors import make_table, residual_of
 INPUT_SPACE = {"kmeans"}
 
 #: Draws where a law is tested: few of the slow ones, next to none without chance.
-DRAWS = {"kmeans": 200, "k-dpp": 300, "greedy": 5, "cholesky": 5}
+DRAWS = {"kmeans": 150, "k-dpp": 200, "greedy": 5, "cholesky": 5}
 
 #: Parameters that make a law cheap to test: it is the same after every step.
 QUICK = {"k-dpp": {"n_steps": 12}}
@@ -26,7 +26,7 @@ class TestContract(SelectorContract):
         self.name = request.param
         self.params = {}
         self.takes_precomputed = self.name not in INPUT_SPACE
-        self.n_draws = DRAWS.get(self.name, 400)
+        self.n_draws = DRAWS.get(self.name, 250)
 
     def make_selector(self):
         return as_selector(self.name).set_params(**self.params)

@@ -11,6 +11,7 @@ from pyarrow import parquet as pq
 
 from sketchmeans import KernelKMeans, NystromKMeans, TableClusterer, open_rows
 from sketchmeans.data.sources import files
+from tests.pairs import every_value
 from tests.written import X
 
 
@@ -63,6 +64,7 @@ def never_read(monkeypatch, path, model, match):
         model.fit(source)
 
 
+@every_value
 @pytest.mark.parametrize("wrap", [lambda model: model, TableClusterer])
 @pytest.mark.parametrize("estimator", [NystromKMeans, KernelKMeans])
 def test_parquet_is_refused_before_it_is_read(estimator, wrap, tmp_path, monkeypatch):

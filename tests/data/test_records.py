@@ -12,6 +12,7 @@ from pyarrow import csv as arrow_csv
 from sketchmeans import open_rows
 from sketchmeans.data.sources import files
 from sketchmeans.data.sources.text import RecordEnds
+from tests.pairs import every_value
 
 #: Values that look like ends of records and like quotes, and are neither.
 NASTY = st.text(st.sampled_from('ab",;\n\r \u00e9'), max_size=12)
@@ -99,6 +100,7 @@ def test_names_may_have_line_breaks(tmp_path):
     np.testing.assert_array_equal(source.read(0, 2), [[1.0, 2.0], [3.0, 4.0]])
 
 
+@every_value
 @pytest.mark.parametrize("start", ["1", 'a,b\n1,"2'])
 @pytest.mark.parametrize("suffix", ["csv", "svmlight"])
 def test_a_record_without_an_end(start, suffix, tmp_path, monkeypatch):

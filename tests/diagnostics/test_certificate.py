@@ -25,6 +25,7 @@ from sketchmeans.kernels import as_kernel, compute_gram
 from sketchmeans.numerics.linalg import pseudo_inverse
 from sketchmeans.numerics.parallel import Workers
 from tests import oracles
+from tests.pairs import every_value
 
 KERNELS = {
     "rbf": {"kernel": "rbf", "gamma": 0.4},
@@ -62,6 +63,7 @@ def spectral_bound(K, k, weights=None):
     return max(values[: len(K) - k + 1].sum(), 0.0) / w.sum()
 
 
+@every_value
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weighted"])
 @pytest.mark.parametrize("k", [1, 2, 3, 7])
 def test_no_partition_undercuts_the_bound(k, weights):

@@ -26,7 +26,7 @@ def fit_quietly(model, X, **params):
 
 @pytest.fixture(scope="module")
 def digits():
-    return load_digits().data[:900].astype(np.float32)
+    return load_digits().data[:480].astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +121,9 @@ def test_no_partition_undercuts_the_bound(size):
                 assert found.lower_bound > 0.9 * optimum
 
 
-def test_a_dozen_problems_against_the_best_of_many_fits():
+def test_problems_against_the_best_of_many_fits():
     rng = np.random.default_rng(0)
-    for seed in range(12):
+    for seed in range(4):
         k = int(rng.integers(2, 6))
         X = (
             rng.normal(size=(200, 3))
@@ -161,13 +161,13 @@ def test_all_subsets_are_certain_and_some_are_not(digits, model):
         model, digits, confidence=1.0, on_progress=lambda *a: seen.append(a), **options
     )
     assert certain.confidence == 1.0
-    assert certain.n_solved == certain.n_subsets == 15
+    assert certain.n_solved == certain.n_subsets == 8
     assert certain.ratio < 1.15
-    assert seen[-1] == (15, 15, pytest.approx(certain.lower_bound))
+    assert seen[-1] == (8, 8, pytest.approx(certain.lower_bound))
     assert (np.diff(certain.path[:, 1]) >= 0.0).all()
     some = certificate(model, digits, max_seconds=1e-3, **options)
     assert some.confidence == 0.95
-    assert some.n_solved < some.n_subsets == 15
+    assert some.n_solved < some.n_subsets == 8
     assert some.certain_bound < some.lower_bound < certain.lower_bound
     assert "at a confidence of 0.95" in some.sentence
 
@@ -176,7 +176,7 @@ def test_a_wanted_ratio_ends_the_work(digits, model):
     options = {"subset_size": 60, "random_state": 0}
     found = certificate(model, digits, ratio=1.4, **options)
     assert found.ratio <= 1.4
-    assert found.n_solved < 15
+    assert found.n_solved < 8
 
 
 def test_the_same_bound_from_every_form_of_the_rows(digits, tmp_path):
@@ -203,7 +203,7 @@ def test_time_that_is_left_goes_to_triangle_inequalities():
 
 
 def test_more_clusters_than_subsets_can_say_anything_about(digits):
-    model = fit_quietly(NystromKMeans(480, n_init=1, random_state=0), digits)
+    model = fit_quietly(NystromKMeans(260, n_init=1, random_state=0), digits)
     assert certificate(model, digits).method == "nystrom"
 
 

@@ -58,6 +58,7 @@ def test_summary_is_that_of_all_distances(name, fitted):
     assert len(edges) == len(counts) + 1
     assert shares.sum() == pytest.approx(1.0)
     assert found.agreement.accuracy > 0.95
+    assert found.segment_names == ("Segment 0", "Segment 1", "Segment 2")
     assert found.agreement.counts.sum() == len(X)
 
 

@@ -16,7 +16,7 @@ from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.types import Centers
 from sketchmeans.numerics.parallel import Workers
 from tests import oracles
-from tests.pairs import every_pair
+from tests.pairs import every_pair, every_value
 
 both_estimators = pytest.mark.parametrize("estimator", [KernelKMeans, NystromKMeans])
 both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -487,6 +487,7 @@ def test_restarts_are_refilled_each_on_its_own(kind, workers):
         )
 
 
+@every_value
 @both_estimators
 @both_types
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian"])
@@ -508,6 +509,7 @@ def test_equal_starts_end_with_k_clusters_every_time(
     )
 
 
+@every_value
 @both_estimators
 @pytest.mark.parametrize("tol", [0.0, 1e-4])
 @pytest.mark.parametrize("seed", range(6))
@@ -671,6 +673,7 @@ def test_the_cost_never_rises(estimator, dtype, kernel, weighted):
         assert model.cost_ == path.min()
 
 
+@every_value
 @both_types
 @pytest.mark.parametrize("gamma", [1e-4, 1e-2, 1.0])
 @pytest.mark.parametrize("offset", [0.0, 50.0])

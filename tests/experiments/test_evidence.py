@@ -40,9 +40,8 @@ def test_a_mean_against_a_region(mean: float, verdict: Verdict) -> None:
     assert finding.verdict is verdict
 
 
-@pytest.mark.parametrize("n", [5, 20])
-def test_intervals_cover_about_as_often_as_they_say(n: int) -> None:
-    rng, inside, wrong = np.random.default_rng(1), 0, 0
+def test_intervals_cover_about_as_often_as_they_say() -> None:
+    rng, inside, wrong, n = np.random.default_rng(1), 0, 0, 5
     for _ in range(300):
         part = over_draws("mean", rng.normal(size=n), (0.0, inf))
         inside += part.low <= 0.0 <= part.high

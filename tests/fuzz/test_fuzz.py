@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_damaged_files_are_harmless():
-    count = int(os.environ.get("SKETCHMEANS_FUZZ", "300"))
+    count = int(os.environ.get("SKETCHMEANS_FUZZ", "200"))
     assert fuzz(count, int(os.environ.get("SKETCHMEANS_FUZZ_SEED", "0"))) == []
 
 

@@ -10,8 +10,10 @@ from sketchmeans.graphs.weights import (
     neighbor_scales,
     self_tuned_weights,
 )
+from tests.pairs import every_value
 
 
+@every_value
 @pytest.mark.parametrize("d", [2, 8, 9, 40])
 @pytest.mark.parametrize("kind", ["float64", "float32", "csr"])
 def test_nearest_points_are_those_of_all_distances(d, kind):

@@ -253,3 +253,13 @@ def test_rows_of_weight_zero_are_not_counted_as_distinct():
     found = KernelKMeans(3, random_state=0).fit(rows, sample_weight=weights)
     np.testing.assert_array_equal(found.labels_[:6], [0, 0, 1, 1, 2, 2])
     np.testing.assert_array_equal(found.predict(rows), found.labels_)
+
+
+@both
+def test_a_broken_power_of_negative_values_is_no_overflow(estimator):
+    model = estimator(3, kernel="polynomial", degree=2.5, random_state=0)
+    with (
+        pytest.warns(UserWarning, match="not positive semi-definite"),
+        pytest.raises(ValueError, match=r"degree=2\.5 should be a whole number"),
+    ):
+        model.fit(X)

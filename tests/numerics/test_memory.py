@@ -94,7 +94,7 @@ def test_mapped_rows_fit_in_200_mb(tmp_path):
 X = np.load(sys.argv[1], mmap_mode="r")
 def work():
     model = NystromKMeans(
-        8, n_landmarks=2000, max_memory="200MB", random_state=0
+        8, n_landmarks=1000, max_memory="200MB", random_state=0
     ).fit(X)
     return {
         "sizes": model.cluster_sizes_.tolist(),
@@ -105,7 +105,7 @@ measure(work)
 """,
         tmp_path / "rows.npy",
     )
-    assert found["m"] == 2000
+    assert found["m"] == 1000
     assert sum(found["sizes"]) == 300_000
     assert min(found["sizes"]) > 0
     assert found["samples"] > 20
@@ -164,20 +164,17 @@ measure(work)
 @linux
 @pytest.mark.memory
 @pytest.mark.process
-@pytest.mark.parametrize(("dtype", "n_rows"), [("float32", 6500), ("float64", 4500)])
-def test_exact_fit_holds_one_kernel_matrix(dtype, n_rows):
+def test_exact_fit_holds_one_kernel_matrix():
     found = _run(
         """
-X = np.random.default_rng(0).normal(size=(int(sys.argv[2]), 10)).astype(sys.argv[1])
+X = np.random.default_rng(0).normal(size=(6500, 10)).astype("float32")
 def work():
     return {"n": len(KernelKMeans(4, n_init=2, random_state=0).fit(X).labels_)}
 measure(work)
-""",
-        dtype,
-        n_rows,
+"""
     )
-    matrix = n_rows**2 * np.dtype(dtype).itemsize
-    assert found["n"] == n_rows
+    matrix = 6500**2 * 4
+    assert found["n"] == 6500
     assert found["peak"] > 0.9 * matrix  # the meter sees the matrix
     # Tiles, threads and BLAS take 20 to 40 MB, by processor; half a matrix 81 MB.
     assert found["peak"] < matrix + 60e6
@@ -215,17 +212,17 @@ measure(work)
     ("rows", "model"),
     [
         ("normal(size=(4000, 10))", "KernelKMeans(4, n_init=2)"),
-        ("normal(size=(40_000, 50))", "NystromKMeans(8, n_landmarks=1000)"),
+        ("normal(size=(20_000, 50))", "NystromKMeans(8, n_landmarks=1000)"),
         (
-            "normal(size=(50_000, 50)).astype('f4')",
+            "normal(size=(20_000, 50)).astype('f4')",
             "NystromKMeans(8, n_landmarks=1000, algorithm='full', n_init=2)",
         ),
         (
-            "integers(255, size=(60_000, 50), dtype='u1')",
+            "integers(255, size=(30_000, 50), dtype='u1')",
             "NystromKMeans(8, kernel='laplacian', n_landmarks=200)",
         ),
         (
-            "integers(255, size=(60_000, 50), dtype='u1')",
+            "integers(255, size=(30_000, 50), dtype='u1')",
             "NystromKMeans(8, gamma='median', n_landmarks=200)",
         ),
         (

@@ -103,10 +103,9 @@ def test_thread_count_changes_no_bit_of_the_exact_fit(kernel, dtype):
     X = _table(8, dtype, 2200)  # three tiles a side
     fits = [
         KernelKMeans(6, kernel=kernel, n_jobs=n_jobs, random_state=0).fit(X)
-        for n_jobs in (1, 2, 5)
+        for n_jobs in (1, 5)
     ]
-    _same_bits(fits[0], fits[1])
-    _same_bits(fits[0], fits[2])
+    _same_bits(*fits)
 
 
 @pytest.mark.parametrize("estimator", [KernelKMeans, NystromKMeans])
@@ -151,7 +150,7 @@ def test_stored_and_recomputed_blocks_have_the_same_bits(stores, kernel, dtype):
     X = _table(KEEP_FROM_FEATURES, dtype)
     # The kernel values take 33,001 · 800 · itemsize bytes: 106 or 211 MB.
     plenty, little = "1GB", "90MB" if dtype != np.float64 else "180MB"
-    first, second, third = (
+    first, second = (
         NystromKMeans(
             6,
             kernel=kernel,
@@ -161,11 +160,10 @@ def test_stored_and_recomputed_blocks_have_the_same_bits(stores, kernel, dtype):
             n_jobs=n_jobs,
             random_state=0,
         ).fit(X)
-        for memory, n_jobs in ((plenty, 2), (little, 2), (little, 1))
+        for memory, n_jobs in ((plenty, 2), (little, 1))
     )
-    assert stores == [True, False, False]
+    assert stores == [True, False]
     _same_bits(first, second)
-    _same_bits(first, third)
 
 
 def test_a_store_is_read_after_it_is_written(stores, monkeypatch):

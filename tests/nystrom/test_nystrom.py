@@ -1,9 +1,6 @@
 """The Nyström map: features, ranks and errors against dense linear algebra."""
 
-import os
 import re
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +23,7 @@ from sketchmeans.numerics.parallel import Workers
 from sketchmeans.nystrom import residual as residual_module
 from sketchmeans.nystrom.residual import Residual, spectral_norm
 from tests.oracles import embedding
+from tests.pairs import every_value
 
 NORMS = ["trace", "frobenius", "spectral"]
 METHODS = ["landmarks", "approximation"]
@@ -84,7 +82,7 @@ def _expected_failures(estimator):
 
 
 # The check that reports a skip, check_array_api_input, needs an environment variable
-# that is read at import: test_array_api_check runs it in a process of its own.
+# that is read at import: cluster/test_estimator_checks.py runs it in a process.
 # Some checks fit four or ten distinct rows, often repeated, and are told so.
 @pytest.mark.filterwarnings("ignore:Only [0-9]+ landmarks were chosen")
 @parametrize_with_checks(
@@ -96,26 +94,6 @@ def _expected_failures(estimator):
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)
-
-
-@pytest.mark.process
-def test_array_api_check():
-    code = """
-from sklearn.utils.estimator_checks import estimator_checks_generator
-from sketchmeans import Nystrom
-for estimator, check in estimator_checks_generator(Nystrom()):
-    if "check_array_api_input" in str(check):
-        check(estimator)
-        print("passed")
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env=os.environ | {"SCIPY_ARRAY_API": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "passed\n"
 
 
 def test_works_in_a_pipeline(X):
@@ -216,6 +194,7 @@ def test_all_rows_as_landmarks_have_no_error(kernel, dtype, X):
         assert model.approximation_error(rows, norm) <= rounding
 
 
+@every_value
 @pytest.mark.parametrize("n_landmarks", [12, "auto"])
 @pytest.mark.parametrize("kernel", ["rbf", "cosine"])
 def test_the_seed_gives_the_landmarks_of_the_clusterer(X, kernel, n_landmarks):
@@ -301,6 +280,7 @@ def test_too_little_memory_is_told_beforehand(X):
 # --- errors -----------------------------------------------------------------------
 
 
+@every_value
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize(("m", "dtype"), [(1, np.float64), (60, np.float32)])
 def test_errors_against_all_eigenvalues(X, new, norm, m, dtype):
@@ -332,6 +312,7 @@ def test_errors_of_other_kernels(X, norm, kernel):
     assert found == pytest.approx(expected, rel=tolerance)
 
 
+@every_value
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("method", METHODS)
 def test_weights_equal_repeats(X, norm, method):

@@ -375,7 +375,7 @@ def dot(x, z):
         ({"kernel": Mine()}, r"params\.kernel is of class .*\.Mine"),
         ({"kernel": Renamed(1.0)}, r"params\.kernel is of class .*\.Renamed"),
         ({"landmarks": MySelector()}, r"params\.landmarks is of class .*\.MySelector"),
-        ({"reducer": PCA(3)}, r"params\.reducer is of class sklearn.*\.PCA"),
+        ({"reducer": PCA(3)}, r"params\.reducer of class PCA should be one of"),
     ],
     ids=["function", "inner function", "kernel", "subclass", "selector", "transformer"],
 )
@@ -390,7 +390,7 @@ def test_code_is_refused(params, reason, X, file):
 def test_what_is_no_model(X, file):
     with pytest.raises(NotFittedError):
         sketchmeans.save(NystromKMeans(3), file)
-    with pytest.raises(ModelFileError, match=r"the model is of class .*PCA"):
+    with pytest.raises(ModelFileError, match="a PCA is not a model"):
         sketchmeans.save(PCA(2).fit(X), file)
     with pytest.raises(TypeError, match="estimator"):
         sketchmeans.save(X, file)
@@ -427,7 +427,9 @@ def test_the_table_knows_every_public_class():
             assert SPECS[name].cls is value
             assert SPECS[name].fitted
     for spec in SPECS.values():
-        assert set(spec.params) == set(spec.cls._get_param_names())
+        if spec.cls.__module__.startswith("sketchmeans"):
+            assert set(spec.params) == set(spec.cls._get_param_names())
+        assert set(spec.params) <= set(spec.cls._get_param_names())
 
 
 # --- the format -----------------------------------------------------------------------

@@ -1,9 +1,6 @@
 """Reducers: each against its dense formula, the laws of B14, and hard tables."""
 
-import os
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -45,7 +42,7 @@ def _expected_failures(estimator):
 
 
 # The one check that reports a skip here, check_array_api_input, needs an environment
-# variable that is read at import: test_array_api_check runs it in a process of its own.
+# variable that is read at import: cluster/test_estimator_checks.py starts a process.
 @parametrize_with_checks(
     [
         FeatureSampling(n_clusters=2, fit_rows=8),
@@ -57,27 +54,6 @@ def _expected_failures(estimator):
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)
-
-
-@pytest.mark.process
-def test_array_api_check():
-    code = """
-from sklearn.utils.estimator_checks import estimator_checks_generator
-from sketchmeans.reduction import REDUCERS
-for name in sorted(REDUCERS):
-    for estimator, check in estimator_checks_generator(REDUCERS[name]()):
-        if check.func.__name__ == "check_array_api_input":
-            check(estimator)
-            print(name)
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env=os.environ | {"SCIPY_ARRAY_API": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == sorted(REDUCERS)
 
 
 @pytest.fixture(scope="module", name="X")

@@ -13,6 +13,7 @@ from sketchmeans.reduction.svd import (
     fast_frobenius_svd,
     truncated_svd,
 )
+from tests.pairs import every_value
 
 
 @pytest.fixture
@@ -125,6 +126,7 @@ def test_every_peak_is_positive(workers):
         assert (Z[np.abs(Z).argmax(axis=0), np.arange(Z.shape[1])] > 0).all()
 
 
+@every_value
 @pytest.mark.parametrize("method", ["fast", "exact"])
 @pytest.mark.parametrize(("rank", "dtype"), [(1, np.float64), (3, np.float32)])
 def test_rank_below_k(workers, dtype, method, rank):
@@ -253,6 +255,7 @@ def truncated(X, workers, k, weights=None):
     return truncated_svd(rows, k, np.random.default_rng(0))
 
 
+@every_value
 @pytest.mark.parametrize("shape", [(300, 90), (60, 400), (3000, 80)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_truncated_svd_is_that_of_lapack(workers, shape, dtype):

@@ -20,6 +20,7 @@ from sketchmeans.reduction import REDUCERS
 from sketchmeans.reduction.base import subsample
 from sketchmeans.reduction.laplacian import neighbour_graph
 from tests.oracles import law_p_value
+from tests.pairs import every_value
 
 SPECTRAL = [ApproximateSVD, FeatureSampling]
 FORMS = {"dense": np.asarray, "csr": sparse.csr_array}
@@ -36,6 +37,7 @@ def row_weights(X):
     return np.random.default_rng(1).integers(0, 4, size=len(X))
 
 
+@every_value
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("svd", ["exact", "fast"])
 @pytest.mark.parametrize("reducer", SPECTRAL)
@@ -207,6 +209,7 @@ def test_weights_reach_the_reducers_that_take_them(estimator, X):
     assert model.reducer_.weights_ is None
 
 
+@every_value
 @pytest.mark.parametrize("estimator", [SketchedKMeans, NystromKMeans])
 @pytest.mark.parametrize("reducer", SPECTRAL)
 def test_a_fit_behind_a_reducer_is_that_of_the_repeated_rows(

@@ -373,11 +373,11 @@ def test_files_larger_than_memory_are_read_in_parts(tmp_path):
         certificate="subsample",
         on_stage=stages.append,
     )
-    assert stages == ["clusters", "map", "certificate", "pictures"]
+    assert stages == ["clusters", "segments", "map", "certificate", "pictures"]
     assert source.most <= 4_096
     assert report.summary.sizes.sum() == 120_000
     page = _Page(tmp_path / "r.html")
-    assert "Clusters of away.lazy" in page.text
+    assert "Segments of away.lazy" in page.text
     assert "column 3" in page.text
 
 
@@ -482,7 +482,7 @@ def _plots():
 def test_plots_return_the_axes_that_they_draw_on():
     for name, (plot, data, label) in _plots().items():
         axes = Figure().add_subplot()
-        assert plot(data, axes, theme=DARK) is axes, name
+        assert plot(data, ax=axes, theme=DARK) is axes, name
         assert label in axes.get_xlabel(), name
         assert axes.has_data(), name
 
@@ -502,7 +502,7 @@ def test_plots_refuse_what_they_cannot_draw():
         plot_path({"n_clusters": [1], "cost": [1.0]}, column="beauty")
     with pytest.raises(ValueError, match="a column 'gamma' or 'n_clusters'"):
         plot_path({"cost": [1.0]}, column="cost")
-    with pytest.raises(ValueError, match="that has landmarks"):
+    with pytest.raises(ValueError, match="one that has landmarks"):
         plot_residual(row_map(SKETCHED, X, sample_size=20))
     with pytest.raises(ValueError, match="n_landmarks='auto'"):
         plot_landmark_path(REDUCED)
@@ -544,6 +544,10 @@ _OVERFLOW = """(() => {
   return {
     overflow: page.scrollWidth - page.clientWidth,
     wide: wide.map((e) => e.tagName + "." + e.className),
+    cut: [...document.querySelectorAll(".scroll, .segment, .panel")].filter(
+      (e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent),
+    hidden: [...document.querySelectorAll("td, th, .segment *")].filter(
+      (e) => getComputedStyle(e).display === "none").length,
     images: document.images.length,
     broken: [...document.images].filter((i) => !i.complete || !i.naturalWidth).length,
     background: getComputedStyle(document.body).backgroundColor,
@@ -583,7 +587,7 @@ def many(tmp_path_factory):
     [
         ("full", 1280, "light"),
         ("full", 360, "dark"),
-        ("many", 1280, "dark"),
+        ("many", 768, "dark"),
         ("many", 360, "light"),
     ],
 )
@@ -599,6 +603,8 @@ def test_a_browser_shows_the_report(which, width, scheme, browser, full, many):
     found = browser.evaluate(_OVERFLOW)
     assert found["overflow"] <= 0
     assert not found["wide"]
+    assert not found["cut"]
+    assert found["hidden"] == 0
     assert found["images"] >= 5
     assert found["broken"] == 0
     dark = found["background"] == "rgb(18, 22, 27)"

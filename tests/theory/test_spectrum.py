@@ -24,6 +24,7 @@ from sketchmeans.numerics.parallel import Workers
 from sketchmeans.theory.problem import Problem
 from sketchmeans.theory.span import LandmarkSpan
 from tests.oracles import kernel_matrix, linear, optimal_cost, polynomial, rbf
+from tests.pairs import every_value
 
 #: A true law is rejected by chance once in a thousand seeds; the seeds are fixed.
 LEVEL = 1e-3
@@ -116,6 +117,7 @@ def test_exact_values_are_those_of_the_dense_formula(kernel, weighted, ridge):
     assert dimension.confidence == 1.0
 
 
+@every_value
 @pytest.mark.parametrize("estimated", [False, True])
 @pytest.mark.parametrize("form", ["float32", "int8", "csr", "precomputed"])
 def test_other_forms_of_rows(form, estimated):

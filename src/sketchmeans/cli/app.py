@@ -14,10 +14,15 @@ import typer
 from sketchmeans.cli.choose import choose
 from sketchmeans.cli.compare import compare
 from sketchmeans.cli.demo import demo
-from sketchmeans.cli.explain import certify, info, report
-from sketchmeans.cli.fit import fit, predict
-from sketchmeans.cli.options import add_options
+from sketchmeans.cli.drift import drift
+from sketchmeans.cli.explain import certify, info
+from sketchmeans.cli.export import card, export
+from sketchmeans.cli.fit import fit
 from sketchmeans.cli.plan import plan
+from sketchmeans.cli.predict import predict
+from sketchmeans.cli.rename import rename
+from sketchmeans.cli.report import report
+from sketchmeans.cli.row import explain
 from sketchmeans.cli.screen import (
     Screen,
     current_screen,
@@ -25,6 +30,7 @@ from sketchmeans.cli.screen import (
     translate_errors,
 )
 from sketchmeans.cli.signals import handle_signals, stop_at_once
+from sketchmeans.cli.signatures import add_options
 
 #: Typer raises this and its subclasses for wrong arguments.
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -43,8 +49,13 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (fit, predict, report, certify, compare, choose, plan, info, demo):
+_COMMANDS = (
+    *(fit, predict, report, drift, explain, rename, certify),
+    *(compare, choose, plan, info, card, export, demo),
+)
+for _command in _COMMANDS:
     app.command()(add_options(_command))
+app.command("compare-months", hidden=True)(add_options(drift))
 
 
 def _print_version(wanted: bool) -> None:

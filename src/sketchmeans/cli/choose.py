@@ -10,7 +10,6 @@ from typing import Any
 
 import typer
 
-from sketchmeans.cli.explain import write_model_report
 from sketchmeans.cli.files import (
     REPORT,
     check_outputs,
@@ -21,6 +20,7 @@ from sketchmeans.cli.files import (
 )
 from sketchmeans.cli.options import FileOptions, PrintOptions, TableOptions
 from sketchmeans.cli.progress import Display
+from sketchmeans.cli.report import write_model_report
 from sketchmeans.cli.screen import Screen
 
 #: Options that need not be typed.

@@ -1,25 +1,18 @@
-"""``sketchmeans info``, ``certify`` and ``report``: what is known of a saved model."""
+"""``sketchmeans info`` and ``certify``: what is known of a saved model."""
 
 from __future__ import annotations
 
 import os
-import re
-import shlex
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from sketchmeans.cli.columns import MAX_COLUMNS
 from sketchmeans.cli.files import (
-    REPORT,
     STREAM_NAME,
-    check_outputs,
     is_model,
     open_model_rows,
     open_table,
-    read_classes,
 )
 from sketchmeans.cli.labels import STREAM
 from sketchmeans.cli.options import FileOptions, PrintOptions
@@ -41,8 +34,6 @@ _TITLES = {
     "n_landmarks": "landmarks",
     "label_column": "known classes",
 }
-#: Stages of a report that read all rows.
-_READING_STAGES = ("clusters", "certificate")
 
 
 # --- info -----------------------------------------------------------------------------
@@ -117,6 +108,7 @@ def _plan(table: Table) -> dict[str, ColumnPlan]:
 
 def _print_model(screen: Screen, file: str) -> None:
     from sketchmeans import load
+    from sketchmeans.cluster.segment_names import segment_names
     from sketchmeans.numerics.memory import format_bytes
 
     model, size = load(file), os.path.getsize(file)
@@ -138,8 +130,10 @@ def _print_model(screen: Screen, file: str) -> None:
     inner = getattr(model, "estimator_", model)
     if hasattr(inner, "cluster_sizes_"):
         screen.print()
-        print_sizes(screen, inner.cluster_sizes_, model.exemplar_indices_)
+        segments = segment_names(model)
+        print_sizes(screen, inner.cluster_sizes_, model.exemplar_indices_, segments)
         found["cluster_sizes"] = count_rows(inner.cluster_sizes_)
+        found["segment_names"] = segments
     screen.print_json({"kind": "model", "bytes": size, **found})
 
 
@@ -181,8 +175,10 @@ def count_rows(sizes: Any) -> Any:
     return whole if (whole == sizes).all() else sizes
 
 
-def print_sizes(screen: Screen, sizes: Any, exemplars: Any) -> None:
-    """Print the size of every cluster, with bars of up to 20 characters."""
+def print_sizes(
+    screen: Screen, sizes: Any, exemplars: Any, names: Sequence[str]
+) -> None:
+    """Print the name and size of every cluster, with bars of up to 20 characters."""
     total, largest = float(sizes.sum()), float(sizes.max())
     rows = [
         (
@@ -191,10 +187,12 @@ def print_sizes(screen: Screen, sizes: Any, exemplars: Any) -> None:
             f"{sizes[j]:,.0f}",
             f"{sizes[j] / total:.1%}",
             f"{exemplars[j]:,}" if sizes[j] else "",
+            names[j],
         )
         for j in (-sizes).argsort(kind="stable")[:_MAX_CLUSTERS].tolist()
     ]
-    screen.print_table(("cluster", "", "rows", "share", "typical row"), rows, left=2)
+    titles = ("cluster", "", "rows", "share", "typical row", "segment")
+    screen.print_table(titles, rows, left=2, right=1)
     if len(sizes) > _MAX_CLUSTERS:
         screen.print(f"... and {len(sizes) - _MAX_CLUSTERS:,} smaller clusters")
 
@@ -284,70 +282,3 @@ def draw_interval(lower_bound: float, cost: float) -> str:
     share = lower_bound / cost if cost > 0.0 else 1.0
     full = min(int(_WIDTH * share), _WIDTH)
     return "█" * full + "░" * (_WIDTH - full)
-
-
-# --- report ---------------------------------------------------------------------------
-
-
-def report(
-    model: str,
-    data: str,
-    *,
-    out: str = "report.html",
-    image_shape: str | None = None,
-    title: str | None = None,
-    file_options: FileOptions,
-    print_options: PrintOptions,
-) -> None:
-    """Explain a saved model on a table in pictures, as one HTML file."""
-    screen = Screen(print_options)
-    check_outputs({"--out": out}, [model, data], out=REPORT)
-    options = {"image_shape": _parse_shape(image_shape), "title": title}
-    from sketchmeans import load
-
-    fitted = load(model)
-    with open_table(data, file_options, screen) as table:
-        classes = read_classes(fitted, table)
-        written = write_model_report(screen, fitted, table, out, classes, **options)
-    if written.certificate is not None:
-        print_certificate(screen, written.certificate)
-    screen.print(f"Wrote {out}.")
-    screen.print_json({"files": [out]})
-
-
-def write_model_report(
-    screen: Screen, model: Any, table: Table, out: str, classes: Any, **options: Any
-) -> Any:
-    """Write the report of a model on a table, and return what is in it."""
-    from sketchmeans.report import write_report
-
-    with Display(screen) as display:
-        display.next("Report: rows")
-        rows = open_model_rows(screen, model, display.watch(table))
-
-        def on_stage(name: str) -> None:
-            n_rows = len(rows) if name in _READING_STAGES else None
-            display.next(f"Report: {name}", n_rows)
-
-        written = write_report(
-            getattr(model, "estimator_", model),
-            rows,
-            out,
-            y=classes,
-            command=shlex.join(["sketchmeans", *sys.argv[1:]]),
-            on_stage=on_stage,
-            **options,
-        )
-        display.finish()
-    return written
-
-
-def _parse_shape(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d+)\s*[x×,]\s*(\d+)", text)
-    if found is None:
-        raise typer.BadParameter(
-            f"--image-shape {text} should be height and width, such as 28x28."
-        )
-    return int(found[1]), int(found[2])

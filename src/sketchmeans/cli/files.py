@@ -34,7 +34,8 @@ STREAM_NAME = "standard input"
 _SIGNS = {"tab": "\t", "\\t": "\t"}
 _YES_NO = {"yes": True, "no": False, None: None}
 #: The endings of the files that are written.
-LABELS, REPORT, MODEL = (".csv", ".npy", ".parquet"), (".html",), (".skm",)
+LABELS, MODEL = (".csv", ".npy", ".parquet"), (".skm",)
+REPORT, WORKBOOK = (".html", ".xlsx"), (".xlsx",)
 
 
 @contextmanager
@@ -179,10 +180,15 @@ def make_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> Any
 
 def open_model_rows(screen: Screen, model: Any, table: Table) -> Any:
     """Return the rows of a table as the estimator in a model sees them."""
+    from sklearn.pipeline import Pipeline
+
     from sketchmeans import TableClusterer
+    from sketchmeans.cluster.within import load_table
     from sketchmeans.data.preparation import match_columns
 
     names = getattr(model, "feature_names_in_", None)
+    if isinstance(model, Pipeline):  # its steps take tables in memory
+        return load_table(model, table)
     if isinstance(model, TableClusterer):
         rows: Any = model.prepare(table)
     elif names is None or table.types is None:
@@ -263,8 +269,11 @@ def _check_output(option: str, path: str, suffixes: tuple[str, ...]) -> None:
     except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
         reason = getattr(error, "strerror", None) or error
         raise typer.BadParameter(f"{option} {path}: {reason}.") from error
-    if suffixes == REPORT:
-        import sketchmeans.report  # noqa: F401 - its error says what to install
+    if suffixes in (REPORT, WORKBOOK):
+        from sketchmeans.report.workbook import check_workbooks  # needs [report], too
+
+        if path.lower().endswith(".xlsx"):
+            check_workbooks()
     if path.lower().endswith(".parquet"):
         try:
             import pyarrow  # noqa: F401 - before the long work

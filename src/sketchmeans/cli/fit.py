@@ -16,17 +16,14 @@ from sketchmeans.cli.explain import (
     find_certificate,
     print_certificate,
     print_sizes,
-    write_model_report,
 )
 from sketchmeans.cli.files import (
     LABELS,
     MODEL,
     REPORT,
     check_outputs,
-    find_swapped,
     make_clusterer,
     make_estimator,
-    open_model_rows,
     open_table,
     read_classes,
 )
@@ -37,7 +34,9 @@ from sketchmeans.cli.options import (
     PrintOptions,
     TableOptions,
 )
+from sketchmeans.cli.predict import load_clusters
 from sketchmeans.cli.progress import Display
+from sketchmeans.cli.report import write_model_report
 from sketchmeans.cli.screen import Screen, format_duration
 from sketchmeans.cli.signals import finish_iteration
 
@@ -54,6 +53,7 @@ def fit(
     labels: str | None = None,
     report: str | None = None,
     checkpoint: str | None = None,
+    like: str | None = None,
     certify: float | None = None,
     identifier: str | None = None,
     keep_columns: bool = False,
@@ -83,10 +83,12 @@ def fit(
             "small a normalised cut can be; leave it out."
         )
     from sketchmeans import save
+    from sketchmeans.diagnostics import calibrate
 
     with open_table(data, file_options, screen) as table:
         clusterer = make_clusterer(table_options, estimator, table)
         beside = choose_beside(table, outputs["--labels"], identifier, keep_columns)
+        earlier = None if like is None else _load_earlier(like, table)
         start = time.perf_counter()
         if k is None:
             k = _choose_count(screen, clusterer, table, estimator_options)
@@ -98,6 +100,11 @@ def fit(
             display.attach(clusterer).fit(table, checkpoint=saved)
         seconds = time.perf_counter() - start
         classes = read_classes(clusterer, table)
+        _name_segments(screen, clusterer, table)
+        if earlier is not None:
+            _match_segments(screen, clusterer, earlier, table)
+        if outputs["--model"] is not None:
+            calibrate(clusterer, table)
         writers: dict[str, Callable[[str], object]] = {
             "--model": lambda file: save(clusterer, file),
             "--labels": lambda file: write_labels(clusterer.labels_, file, beside),
@@ -122,6 +129,46 @@ def fit(
     _print_outputs(screen, result, outputs, failures)
 
 
+def _name_segments(screen: Screen, model: Any, table: Any) -> None:
+    """Name the segments after what sets them apart; the fit is kept if that fails."""
+    from sketchmeans.diagnostics.segments import name_fitted
+
+    try:
+        name_fitted(model, table)
+    except (OSError, ValueError, MemoryError) as error:
+        screen.print_error(f"Segments have no names: {error}", "Warning", "yellow")
+
+
+def _load_earlier(path: str, table: Any) -> Any:
+    """Return the model whose segments are kept, if it can predict this table."""
+    from sketchmeans import TableClusterer
+
+    earlier = load_clusters(path)
+    if not isinstance(earlier, TableClusterer):
+        raise typer.BadParameter(
+            f"--like {path} holds a {type(earlier).__name__}; it should be a model as "
+            "fit --model writes it."
+        )
+    earlier.prepare(table)  # before the long work: an error lists missing columns
+    return earlier
+
+
+def _match_segments(screen: Screen, model: Any, earlier: Any, table: Any) -> None:
+    """Give segments the labels and names of an earlier model, and say which are new."""
+    from sketchmeans.cluster.segment_names import segment_names
+    from sketchmeans.diagnostics import match_labels
+
+    with screen.show_status("Matching segments"):
+        found = match_labels(model, earlier, table)
+    names, old = segment_names(model), segment_names(earlier)
+    new = [names[j] for j in (found.old_labels < 0).nonzero()[0].tolist()]
+    gone = [old[j] for j in found.dissolved]
+    text = f"{len(names) - len(new):,} of {len(names):,} segments are as before"
+    text += f"; new: {', '.join(new)}" if new else ""
+    text += f"; gone: {', '.join(gone)}" if gone else ""
+    screen.print(f"{text}.")
+
+
 def _sort_outputs(outputs: dict[str, str | None], files: Sequence[str]) -> None:
     """Add files to what is written, each as what its ending says."""
     endings = {"--labels": (*LABELS, STREAM), "--report": REPORT, "--model": MODEL}
@@ -130,7 +177,7 @@ def _sort_outputs(outputs: dict[str, str | None], files: Sequence[str]) -> None:
         if not known:
             raise typer.BadParameter(
                 f"--out {file} should end in .skm (model), {', '.join(LABELS)} "
-                "(labels) or .html (report)."
+                "(labels), .html or .xlsx (report)."
             )
         if outputs[known[0]] is not None:
             raise typer.BadParameter(
@@ -201,6 +248,8 @@ def _write_outputs(
 
 def _describe_fit(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
     """Return the result by name."""
+    from sketchmeans.cluster.segment_names import segment_names
+
     inner = model.estimator_
     result: dict[str, Any] = {
         "estimator": type(inner).__name__,
@@ -218,6 +267,7 @@ def _describe_fit(model: Any, seconds: float, classes: Any) -> dict[str, Any]:
         "converged": model.converged_,
         "cluster_sizes": count_rows(model.cluster_sizes_),
         "exemplar_indices": model.exemplar_indices_,
+        "segment_names": segment_names(model),
     }
     result |= describe_kernel(inner)
     if hasattr(inner, "ncut_"):
@@ -274,7 +324,8 @@ def _print_fit(screen: Screen, model: Any, result: Mapping[str, Any]) -> None:
         screen.print()
         print_used_columns(screen, model)
     screen.print()
-    print_sizes(screen, result["cluster_sizes"], result["exemplar_indices"])
+    sizes, exemplars = result["cluster_sizes"], result["exemplar_indices"]
+    print_sizes(screen, sizes, exemplars, result["segment_names"])
 
 
 def _print_outputs(
@@ -295,59 +346,3 @@ def _print_outputs(
     if failures:
         reasons = "; ".join(f"{file}: {reason}" for file, reason in failures.items())
         raise OSError(f"{reasons}.")
-
-
-def predict(
-    model: str,
-    data: str,
-    *,
-    out: str = STREAM,
-    identifier: str | None = None,
-    keep_columns: bool = False,
-    file_options: FileOptions,
-    print_options: PrintOptions,
-) -> None:
-    """Label the rows of a table with a saved model."""
-    screen = Screen(print_options, labels_on_output=out == STREAM)
-    if find_swapped(model, data):
-        screen.print_error(f"{data} is the model and {model} the table: swapped.")
-        model, data = data, model
-    check_outputs({"--out": out}, [model, data], out=LABELS)
-    from sketchmeans import TableClusterer, load
-
-    fitted = load(model)
-    if not hasattr(fitted, "predict"):
-        raise ValueError(
-            f"{model} holds a {type(fitted).__name__}, which has no clusters."
-        )
-    with (
-        open_table(data, file_options, screen) as table,
-        Display(screen) as display,
-    ):
-        beside = choose_beside(table, out, identifier, keep_columns)
-        start = time.perf_counter()
-        display.next("Labelling rows")
-        # Rows with missing values are found first.
-        n_passes = 2 if getattr(fitted, "missing", None) == "drop" else 1
-        rows: Any = display.watch(table, n_passes)
-        if not isinstance(fitted, TableClusterer):
-            rows = open_model_rows(screen, fitted, rows)
-        labels = fitted.predict(rows)
-        display.finish()
-        seconds = time.perf_counter() - start
-        write_labels(labels, out, beside)
-    dropped = int((labels < 0).sum())
-    files = [] if out == STREAM else [out]
-    screen.print_json(
-        {
-            "n_samples": len(labels),
-            "n_dropped": dropped,
-            "seconds": seconds,
-            "files": files,
-        }
-    )
-    if files or screen.verbose:
-        note = f"; {dropped:,} with missing values have the label -1" if dropped else ""
-        where = f" Wrote {out}." if files else ""
-        took = format_duration(seconds)
-        screen.print(f"Labelled {len(labels):,} rows in {took}{note}.{where}")

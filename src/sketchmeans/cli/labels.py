@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from sketchmeans.numerics.atomic_file import open_atomic
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,35 +48,45 @@ def write_labels(labels: Any, path: str, beside: Any = None) -> None:
     """
     import numpy as np
 
-    from sketchmeans.numerics.atomic_file import open_atomic
+    if Path(path).suffix.lower() == ".npy":
+        with open_atomic(path) as file:
+            np.save(file, labels)
+    elif beside is None and Path(path).suffix.lower() != ".parquet":
+        _write_parts(_plain_lines(labels), path)
+    else:
+        write_tables(_tables(labels, beside), path)
 
+
+def write_tables(tables: Iterable[pa.Table], path: str) -> None:
+    """Write tables one below the other to a file, or to standard output as CSV.
+
+    Texts in CSV that a spreadsheet would run as formulas get an apostrophe.
+    """
+    if Path(path).suffix.lower() != ".parquet":
+        _write_parts(_csv_parts(tables), path)
+        return
+    import pyarrow.parquet as pq
+
+    with open_atomic(path) as file:
+        writer = None
+        for table in tables:
+            writer = writer or pq.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+        if writer is not None:
+            writer.close()
+
+
+def _write_parts(parts: Iterable[bytes], path: str) -> None:
     if path == STREAM:
-        for part in _csv_parts(labels, beside):
+        for part in parts:
             sys.stdout.write(part.decode())
         sys.stdout.flush()
         return
-    suffix = Path(path).suffix.lower()
     with open_atomic(path) as file:
-        if suffix == ".npy":
-            np.save(file, labels)
-        elif suffix == ".csv":
-            file.writelines(_csv_parts(labels, beside))
-        else:
-            _write_parquet(labels, file, beside)
+        file.writelines(parts)
 
 
-def _csv_parts(labels: Any, beside: Any) -> Iterator[bytes]:
-    if beside is not None:
-        from pyarrow import BufferOutputStream, csv
-
-        for number, table in enumerate(_tables(labels, beside)):
-            stream = BufferOutputStream()
-            options = csv.WriteOptions(
-                include_header=number == 0, quoting_style="needed"
-            )
-            csv.write_csv(_disarm(table), stream, options)
-            yield stream.getvalue().to_pybytes()
-        return
+def _plain_lines(labels: Any) -> Iterator[bytes]:
     yield b"row,label\n"
     for start in range(0, len(labels), _LINES):
         part = labels[start : start + _LINES].tolist()
@@ -82,34 +94,42 @@ def _csv_parts(labels: Any, beside: Any) -> Iterator[bytes]:
         yield "".join(lines).encode()
 
 
-def _write_parquet(labels: Any, file: IO[bytes], beside: Any) -> None:
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _csv_parts(tables: Iterable[pa.Table]) -> Iterator[bytes]:
+    from pyarrow import BufferOutputStream, csv
 
-    if beside is None:
-        columns = {"row": np.arange(len(labels)), "label": np.asarray(labels)}
-        pq.write_table(pa.table(columns), file)
-        return
-    writer = None
-    for table in _tables(labels, beside):
-        writer = writer or pq.ParquetWriter(file, table.schema)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
+    for number, table in enumerate(tables):
+        stream = BufferOutputStream()
+        options = csv.WriteOptions(include_header=number == 0, quoting_style="needed")
+        csv.write_csv(_disarm(table), stream, options)
+        yield stream.getvalue().to_pybytes()
 
 
 def _tables(labels: Any, beside: Any) -> Iterator[pa.Table]:
     """Yield records with labels; a table without rows, too, so that it has names."""
-    import pyarrow as pa
-
-    name = "label"
-    while name in beside.schema.names:
-        name += " of the cluster"
     for start in range(0, max(len(labels), 1), _LINES):
         stop = min(start + _LINES, len(labels))
-        part = pa.array(labels[start:stop])
-        yield beside.read(start, stop).append_column(name, part)
+        yield put_beside(beside, (start, stop), {"label": labels[start:stop]})
+
+
+def put_beside(
+    beside: Any, span: tuple[int, int], columns: Mapping[str, Any]
+) -> pa.Table:
+    """Return a span of records with columns after them; None for row numbers.
+
+    A name that the records have already is made longer.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    if beside is None:
+        table = pa.table({"row": np.arange(*span)})
+    else:
+        table = beside.read(*span)
+    for name, values in columns.items():
+        while name in table.schema.names:
+            name += " of the cluster"
+        table = table.append_column(name, pa.array(values))
+    return table
 
 
 def _disarm(table: pa.Table) -> pa.Table:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, Literal, get_type_hints
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import typer
 
@@ -106,6 +105,9 @@ OPTIONS: dict[str, Any] = {
     "model": _argument("MODEL", "A file written by fit --model."),
     "info.file": _argument(
         "MODEL|DATA", "A model or a table; - reads CSV from standard input."
+    ),
+    "names": _argument(
+        "LABEL=NAME", 'New names by label, such as 3="Heavy buyers" 0=Regulars.'
     ),
     # --- clustering
     "n_clusters": _clustering(
@@ -284,7 +286,7 @@ OPTIONS: dict[str, Any] = {
     # --- files that are written
     "fit.out": _files(
         "Write the file that the ending asks for: the model (.skm), labels (.csv, "
-        ".npy, .parquet) or a report (.html). May be repeated.",
+        ".npy, .parquet) or a report (.html, .xlsx). May be repeated.",
         "--out",
         "-o",
         **_FILE,
@@ -304,14 +306,69 @@ OPTIONS: dict[str, Any] = {
         "-o",
         **_FILE,
     ),
-    "report": _files("Write a report on the clusters to this HTML file.", **_FILE),
+    "report": _files(
+        "Write a report on the segments to this file: .html or .xlsx.", **_FILE
+    ),
     "checkpoint": _files(
         "Save the state of the fit to this file; the same command resumes from it.",
         **_FILE,
     ),
-    "predict.out": typer.Option("--out", "-o", help=_LABELS_HELP, **_FILE),
+    "predict.out": typer.Option(
+        "--out",
+        "-o",
+        help="Write segment, distance, margin, memberships and unusual rows to this "
+        "file: .csv or .parquet; labels only to a .npy; - writes CSV to standard "
+        "output.",
+        **_FILE,
+    ),
+    "drift.data": _argument("NEW", "A table of new rows, with the columns of the fit."),
+    "drift.out": typer.Option(
+        "--out", "-o", help="Write a report to this .html file, too.", **_FILE
+    ),
+    "level": _output(
+        "Chance of any alarm if nothing has changed, at most.",
+        "--level",
+        metavar="P",
+        min=1e-6,
+        max=0.5,
+    ),
+    "row": _argument("ROW", "The number of a row from 0, or its identifier with --id."),
+    "explain.identifier": typer.Option(
+        "--id", help="The column in which ROW is looked for.", **_NAME
+    ),
+    "like": _files(
+        "Keep the labels and names of this model for segments that are the same.",
+        "--like",
+        metavar="MODEL",
+    ),
+    "labels_only": _files("Write the labels and nothing else.", "--labels-only"),
+    "unusual": _output(
+        "Call rows unusual that are farther out than all but this share of the rows "
+        "of the fit.",
+        "--unusual",
+        metavar="SHARE",
+        min=0.001,
+        max=0.5,
+        default="0.01",
+    ),
+    "old": _files(
+        "The table of the fit, for a model that keeps nothing of it.", "--old", **_FILE
+    ),
+    "card.out": typer.Option(
+        "--out", "-o", help="A .md file; default is standard output.", **_FILE
+    ),
+    "onnx": typer.Option("--onnx", help="The .onnx file to write.", **_FILE),
     "report.out": typer.Option(
-        "--out", "-o", help="Write the report to this file.", **_FILE
+        "--out", "-o", help="Write the report to this file: .html or .xlsx.", **_FILE
+    ),
+    "xlsx": typer.Option(
+        help="Write the same to this workbook of Excel, too.", metavar="FILE"
+    ),
+    "report.identifier": typer.Option(
+        "--id",
+        help="Column that names typical rows.",
+        show_default="the first identifier",
+        metavar="NAME",
     ),
     "demo.out": typer.Option(
         "--out",
@@ -333,42 +390,3 @@ OPTIONS: dict[str, Any] = {
     ),
     "debug": _output("Show the traceback of an error.", "--debug"),
 }
-
-
-def add_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command for Typer, with what `OPTIONS` says of its parameters.
-
-    A parameter whose type is a dataclass stands for all fields of it.
-    """
-    hints = get_type_hints(command)
-    groups: dict[str, Any] = {n: t for n, t in hints.items() if is_dataclass(t)}
-    plain: dict[str, tuple[Any, Any]] = {}
-    for name, parameter in signature(command).parameters.items():
-        if name in groups:
-            types = get_type_hints(groups[name])
-            plain |= {f.name: (types[f.name], f.default) for f in fields(groups[name])}
-        else:
-            plain[name] = hints[name], parameter.default
-
-    def describe(name: str) -> Any:
-        return OPTIONS.get(f"{command.__name__}.{name}") or OPTIONS[name]
-
-    def run(**values: Any) -> None:
-        for name, group in groups.items():
-            own = {field.name: values.pop(field.name) for field in fields(group)}
-            values[name] = group(**own)
-        command(**values)
-
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = Signature(  # type: ignore[attr-defined]
-        [
-            Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[hint, describe(name)],
-            )
-            for name, (hint, default) in plain.items()
-        ]
-    )
-    return run

@@ -60,6 +60,8 @@ class Display:
             redirect_stderr=False,
             disable=not screen.has_bars,
         )
+        #: Rows of the table that is read, once it is opened.
+        self.n_rows: int | None = None
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -90,6 +92,7 @@ class Display:
 
     def expect_rows(self, n_rows: int) -> None:
         """Note how many rows the stage that `next` began reads."""
+        self.n_rows = n_rows
         if self._current is not None:
             self._progress.update(self._current, total=n_rows)
 

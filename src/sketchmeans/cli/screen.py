@@ -33,6 +33,7 @@ n_neighbors na rank reducer scale sep sheet skip_rows tol zero_based
 """
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
 _OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs", "as_kinds": "--as"}
+_OPTIONS |= {"id_column": "--id"}
 _CLASSES = {
     "NystromKMeans": "--estimator nystrom",
     "KernelKMeans": "--estimator exact",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from types import MethodType
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import (
@@ -14,9 +16,9 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sketchmeans.cluster.html import FittedHTML
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.engine.blocks import BlockEngine, new_engine
@@ -54,11 +56,39 @@ class FitOnly:
         )
 
 
-def if_estimator_has(method: str) -> Callable[[Any], Any]:
-    """Return the decorator of a method that the clusterer within must have, too."""
-    return available_if(
-        lambda self: hasattr(getattr(self, "estimator_", self.estimator), method)
-    )
+class if_estimator_has:  # noqa: N801 - a decorator
+    """Decorate a method that the clusterer within must have, too.
+
+    As scikit-learn's `available_if`, with an error that names the clusterer.
+    """
+
+    def __init__(self, method: str) -> None:
+        self._method = method
+
+    def __call__(self, function: Callable[..., Any]) -> Self:
+        @wraps(function)
+        def checked(instance: Any, *args: Any, **kwargs: Any) -> Any:
+            self._check(instance)
+            return function(instance, *args, **kwargs)
+
+        self._checked = checked  # what scikit-learn wraps to set the output
+        return self
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self._checked
+        self._check(instance)
+        return MethodType(self._checked, instance)
+
+    def _check(self, instance: Any) -> None:
+        inner = getattr(instance, "estimator_", instance.estimator)
+        if not hasattr(inner, self._method):
+            raise AttributeError(
+                f"{type(instance).__name__!r} object has no attribute "
+                f"{self._method!r}: its estimator, {type(inner).__name__}, has none.",
+                name=self._method,
+                obj=instance,
+            )
 
 
 def of_estimator(name: str, doc: str) -> Any:
@@ -71,6 +101,7 @@ _TOLERANCE, _CLUSTERS = 1e-4, 100
 
 
 class Clusterer(
+    FittedHTML,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -135,6 +166,7 @@ class Clusterer(
     def _training_rows(self, X: Any, sample_weight: Any, workers: Workers) -> Rows:
         """Return the validated rows of `fit`."""
         X = validate_input(self, X, reset=True)
+        self.__dict__.pop("segment_names_", None)  # of other clusters
         n_samples = X.shape[0]
         if not is_auto(self.n_clusters) and n_samples < self.n_clusters:
             raise ValueError(
@@ -176,6 +208,7 @@ class Clusterer(
         self.converged_ = result.converged
         self.cluster_sizes_ = result.counts * rows.weight_unit
         self.exemplar_indices_ = exemplars
+        self.__dict__.pop("reference_", None)  # of an earlier fit
         found = int((result.counts > 0.0).sum())
         if found < len(result.counts):
             warn_user(

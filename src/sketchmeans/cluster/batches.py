@@ -1,4 +1,4 @@
-"""`NystromKMeans.partial_fit`: one batch of rows after another."""
+"""`partial_fit`: one batch of rows after another."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.space import LandmarkSpace, landmark_space
@@ -20,6 +21,15 @@ from sketchmeans.numerics.parameters import all_or_nothing
 _MEMORY = 20.0
 #: Largest weight of a cluster before a batch, in units of the batch's weights.
 _MOST_WEIGHT = 1e300
+
+
+def refuse_collection(X: Any) -> None:
+    """Raise if a batch is a collection on a cluster."""
+    if find_adapter(X) is not None:
+        raise TypeError(
+            "partial_fit does not take a Dask collection, which fit goes through as a "
+            "whole. Give one partition at a time, computed."
+        )
 
 
 @all_or_nothing

@@ -10,7 +10,7 @@ from scipy import sparse
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.init import KMeansPlusPlus
-from sketchmeans.engine.lloyd import OnPass, lloyd
+from sketchmeans.engine.lloyd import OnPass, SavedLoop, SavedStages, lloyd
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import Schedule, Search
 from sketchmeans.engine.space import InputSpace
@@ -74,6 +74,7 @@ class CutSearch:
         k: int,
         rng: np.random.Generator,
         on_pass: OnPass | None = None,
+        saved: SavedStages | None = None,
     ) -> Cut:
         """Return a cut of the rows into k clusters, from the spectrum of the graph.
 
@@ -83,9 +84,21 @@ class CutSearch:
         masses = np.asarray(gram.sum(axis=1)).ravel()
         labels = self._cluster_landmarks(spectrum, masses, k, rng, engine.rows)
         centers = _start_centers(engine, gram, masses, labels, k)
-        (result,) = lloyd(
-            engine, centers, max_iter=self.max_iter, tol=self.tol, on_pass=on_pass
-        )
+
+        def run(loop: SavedLoop | None = None) -> list[LloydResult]:
+            return lloyd(
+                engine,
+                centers,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                on_pass=on_pass,
+                saved=loop,
+            )
+
+        if saved is None:
+            (result,) = run()
+        else:
+            (result,) = saved.run_stage(run, centers, len(engine.rows), labels=True)
         found, centroids = engine.partition(result.labels, k)
         counts, lengths = found.counts[0], centroids.squared_norms[0]
         n_filled = int((counts > 0.0).sum())

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 
-from sketchmeans.cluster.batches import add_batch, forget_earlier
+from sketchmeans.cluster.batches import add_batch, forget_earlier, refuse_collection
 from sketchmeans.cluster.choice import select_landmarks
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.cluster.remote import check_possible
@@ -22,7 +22,6 @@ from sketchmeans.cluster.resume import (
     open_saved_fit,
 )
 from sketchmeans.cluster.search import search_clusters
-from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import check_labels_path, write_labels
 from sketchmeans.data.rows import IN_MEMORY_BYTES, Block, Rows
 from sketchmeans.engine.callbacks import with_callbacks
@@ -337,11 +336,7 @@ class NystromKMeans(KernelClusterer):
         y : ignored
         sample_weight : array-like of shape (n,), optional
         """
-        if find_adapter(X) is not None:
-            raise TypeError(
-                "partial_fit does not take a Dask collection, which fit goes through "
-                "as a whole. Give one partition at a time, computed."
-            )
+        refuse_collection(X)
         if not hasattr(self, "dual_coef_"):
             return self.fit(X, sample_weight=sample_weight)
         return add_batch(self, X, sample_weight)

@@ -15,7 +15,7 @@ from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.space import InputSpace
 from sketchmeans.graphs.nearest import NearestPoints, whitening_of
-from sketchmeans.graphs.weights import GivenGraph
+from sketchmeans.graphs.weights import GivenGraph, check_graph
 from sketchmeans.kernels import toarray
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.landmarks.base import centroid_landmarks, draw_distinct_rows
@@ -66,6 +66,28 @@ def landmark_sizes(model: Any, rows: Rows) -> list[int]:
 def most_clusters(model: Any) -> int:
     """Return the number of clusters, or the largest that "auto" considers."""
     return MOST_CLUSTERS if is_auto(model.n_clusters) else int(model.n_clusters)
+
+
+def weigh_by_degree(rows: Rows) -> tuple[Rows, Array | None]:
+    """Return rows of a given graph, weighted by degree, and shares of its columns.
+
+    A node of weight 3 is three nodes: its edges weigh thrice as much, seen from either
+    end.
+    """
+    if find_adapter(rows) is not None:
+        raise ValueError(
+            "affinity='precomputed' does not take a Dask collection: a graph has a "
+            "column for each row. Give the rows, and another affinity."
+        )
+    graph = check_graph(rows.load())
+    shares = rows.weights
+    degrees = graph @ (np.ones(len(rows)) if shares is None else shares)
+    if shares is not None:
+        degrees = degrees * shares
+    if not degrees.any():
+        raise ValueError("X has no edges: at least one should be positive.")
+    weighted = Rows(graph, rows.workers, degrees, checked=True)
+    return weighted.with_unit(rows.weight_unit), shares
 
 
 def draw_sample(rows: Rows, n_landmarks: int, rng: np.random.Generator) -> Rows:

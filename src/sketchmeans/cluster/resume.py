@@ -1,4 +1,4 @@
-"""A Nyström fit that resumes from a checkpoint."""
+"""A fit that resumes from a checkpoint, and the landmarks of a Nyström fit in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import Rows, check_finite
+from sketchmeans.data.rows import Block, Rows, check_finite
 from sketchmeans.engine.checkpoint import SavedFit, as_checkpoint
 from sketchmeans.engine.identity import identify_fit, stamp_files
 from sketchmeans.engine.lloyd_arrays import Arrays
@@ -73,14 +73,10 @@ def load_or_select_landmarks(
 
 def _flatten(landmarks: Landmarks, path: LandmarkPath | None) -> Arrays:
     """Return what a fit needs of its landmarks: points, or numbers of rows."""
-    points, arrays = landmarks.points, Arrays()
-    if landmarks.indices is not None:
-        arrays["indices"] = landmarks.indices
-    elif sparse.issparse(points):
-        arrays |= {f"csr/{name}": getattr(points, name) for name in _CSR}
-        arrays["shape"] = np.array(points.shape)
+    if landmarks.indices is None:
+        arrays = flatten_points(landmarks.points)
     else:
-        arrays["points"] = np.asarray(points)
+        arrays = {"indices": landmarks.indices}
     if path is not None:
         for field in fields(path):
             arrays[f"path/{field.name}"] = np.asarray(getattr(path, field.name))
@@ -100,13 +96,26 @@ def _unflatten(arrays: Arrays, rows: Rows, kernel: Kernel) -> Choice:
         if not is_list or not 0 <= indices.min() <= indices.max() < len(rows):
             raise ValueError("landmarks are not rows")
         return Landmarks(kernel.points(rows, indices), indices), path
+    return Landmarks(unflatten_points(arrays, rows.n_features)), path
+
+
+def flatten_points(points: Block) -> Arrays:
+    """Return a dense or sparse matrix as arrays."""
+    if not sparse.issparse(points):
+        return {"points": np.asarray(points)}
+    arrays = {f"csr/{name}": getattr(points, name) for name in _CSR}
+    return arrays | {"shape": np.array(points.shape)}
+
+
+def unflatten_points(arrays: Arrays, n_columns: int) -> Block:
+    """Return the matrix that arrays hold; raises if it does not have these columns."""
     if "csr/indptr" in arrays:
         parts = tuple(arrays[f"csr/{name}"] for name in _CSR)
         points = sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist()))
         points.check_format(full_check=True)
     else:
         points = arrays["points"]
-    if points.ndim != 2 or points.shape[1] != rows.n_features or not points.shape[0]:
+    if points.ndim != 2 or points.shape[1] != n_columns or not points.shape[0]:
         raise ValueError(f"landmarks of shape {points.shape} do not fit the rows")
     check_finite(points, name="its list of landmarks")
-    return Landmarks(points), path
+    return points

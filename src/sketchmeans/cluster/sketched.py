@@ -26,7 +26,6 @@ from sketchmeans.engine.space import InputSpace
 from sketchmeans.engine.starts import Start, read_centers
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
-from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
@@ -35,12 +34,7 @@ from sketchmeans.numerics.parameters import (
     check_integer,
     is_auto,
 )
-from sketchmeans.reduction import (
-    ApproximateSVD,
-    as_reducer,
-    fit_reducer,
-    shift_rows,
-)
+from sketchmeans.reduction import ApproximateSVD, as_reducer, fit_reducer, shift_rows
 
 #: Restarts that go on in the original space, and passes until one is left.
 _FINALISTS, _PLAYOFF_PASSES = 3, 3
@@ -66,11 +60,12 @@ class SketchedKMeans(Clusterer):
     ----------
     n_clusters : int, default=8
         Number of clusters k.
-    reducer : str or transformer, default="svd"
+    reducer : str, transformer or None, default="auto"
         "svd" (`ApproximateSVD`), "sign" (`SignProjection`), "sampling"
         (`FeatureSampling`), "laplacian" (`LaplacianScore`), or a transformer of your
         own; it is cloned, and its `n_clusters`, if it has one, is set to k.  Its `fit`
-        is given the weights of the rows if it has a `sample_weight`.
+        is given the weights of the rows if it has a `sample_weight`.  None is plain
+        k-means; "auto" is "svd" where it saves time, and None elsewhere.
     refine_max_iter : int, default=300
         Most Lloyd passes in the original space; they stop at `tol`.  0 returns the
         partition of the sketch, as in the paper.
@@ -118,7 +113,7 @@ class SketchedKMeans(Clusterer):
         Weight of each cluster.
     exemplar_indices_, exemplars_
         The row of each cluster that is nearest to its centre.
-    reducer_ : transformer
+    reducer_ : transformer or None
         The fitted reducer.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -194,9 +189,11 @@ class SketchedKMeans(Clusterer):
             )
             reducer = self._make_reducer(rows, isinstance(start, Start), sketch_rng)
             progress = Progress(self, self.verbose)
-            find = self._find_on_rows if reducer is None else self._find_on_sketch
+            find: Any = self._find_on_rows
+            if reducer is not None:
+                find = partial(self._find_on_sketch, reducer)
             engine, result, search, passes = find(
-                reducer, rows, space, start, progress, cluster_rng
+                rows, space, start, progress, cluster_rng
             )
             if reducer is None or self.refine_max_iter:
                 result = search.rescue_far_rows(engine, result, cluster_rng)
@@ -222,7 +219,6 @@ class SketchedKMeans(Clusterer):
 
     def _find_on_rows(
         self,
-        reducer: None,
         rows: Rows,
         space: InputSpace,
         start: Start | Seeding,
@@ -247,7 +243,8 @@ class SketchedKMeans(Clusterer):
         """Return engine, result and search, and the passes on the sketch."""
         k = self.n_clusters
         with progress.step("sketch"):
-            view = self._sketch(reducer, rows, space.shift)
+            names = getattr(self, "feature_names_in_", None)
+            view = fit_reducer(reducer, shift_rows(rows, space.shift), names)
             width = view.n_features * view.dtype.itemsize
             schedule = self._schedule(view, width, start, _FINALISTS)
             sketch = view.load()
@@ -283,11 +280,6 @@ class SketchedKMeans(Clusterer):
         if reducer is None:
             return None
         return as_reducer(reducer, self.n_clusters, rng, self.n_jobs)
-
-    def _sketch(self, reducer: Any, rows: Rows, shift: Array) -> Any:
-        """Fit the reducer, and return the rows as it sees them."""
-        names = getattr(self, "feature_names_in_", None)
-        return fit_reducer(reducer, shift_rows(rows, shift), names)
 
     def _refine(
         self, engine: BlockEngine, left: list[LloydResult], search: Search

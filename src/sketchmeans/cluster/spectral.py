@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.metadata_routing import UNUSED
 
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.cluster.cuts import CutSearch, weigh_graph
@@ -15,13 +17,22 @@ from sketchmeans.cluster.placement import (
     place_landmarks,
     plan_graph_memory,
     try_scales,
+    weigh_by_degree,
 )
-from sketchmeans.cluster.scales import (
-    Scale,
-    choose_scale,
-    relative_gaps,
+from sketchmeans.cluster.remote import check_possible
+from sketchmeans.cluster.resume import (
+    check_checkpoint,
+    load_or_draw_seed,
+    open_saved_fit,
 )
+from sketchmeans.cluster.saved_graph import (
+    FoundGraph,
+    load_or_find_graph,
+    load_or_weigh_graph,
+)
+from sketchmeans.cluster.scales import choose_scale, relative_gaps
 from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.input import check_labels_path, write_labels
 from sketchmeans.data.rows import Rows, float_type
 from sketchmeans.engine.blocks import local_engine, new_engine
 from sketchmeans.engine.callbacks import with_callbacks
@@ -35,7 +46,6 @@ from sketchmeans.graphs.weights import (
     GivenGraph,
     Graph,
     NeighborGraph,
-    check_graph,
 )
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import memory_budget
@@ -172,6 +182,9 @@ class SpectralKMeans(Clusterer):
 
     _takes_dask = True
 
+    #: Paths of files belong to one call; they are not metadata to route.
+    __metadata_request__fit = {"checkpoint": UNUSED, "labels_out": UNUSED}  # noqa: RUF012
+
     def __init__(
         self,
         n_clusters: int | str = 8,
@@ -205,54 +218,68 @@ class SpectralKMeans(Clusterer):
 
     @all_or_nothing
     @with_callbacks
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: Any = None,
+        labels_out: Any = None,
+    ) -> Self:
         """Cluster the rows of `X`.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, path or `Source`, of shape (n, d)
+        X : array-like, sparse matrix, path, `Source` or Dask collection, shape (n, d)
             With ``affinity="precomputed"``: the n × n graph.
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 counts as three rows.
+        checkpoint : str, PathLike or Checkpoint, optional
+            A file from which the same call resumes: see `NystromKMeans.fit`.
+        labels_out : str or PathLike, optional
+            A .npy file for the labels, of which ``labels_`` is then a memory map.
         """
+        check_possible(self, X, checkpoint, labels_out)
+        check_labels_path(labels_out)
+        check_checkpoint(self, checkpoint)
         self._check_params()
-        landmark_rng, scale_rng, cut_rng = as_generator(self.random_state).spawn(3)
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
+            check_labels_path(labels_out, len(rows))
             rows.persist(memory_budget(self.max_memory))
-            rows, shares = self._weighted_graph(rows)
+            saved = open_saved_fit(self, checkpoint, rows)
+            rngs = as_generator(load_or_draw_seed(self, saved)).spawn(3)
+            rows, shares = weigh_by_degree(rows) if self._is_given else (rows, None)
             sizes = landmark_sizes(self, rows)
             budget = plan_graph_memory(self, rows, sizes)
             progress = Progress(self, self.verbose)
-            with progress.step("landmarks"):
-                sample = draw_sample(rows, sizes[-1], landmark_rng)
-                sets = place_landmarks(self, sample, sizes, landmark_rng)
-            with progress.step("graphs"):
-                tried = try_scales(self, sample, sets, shares, scale_rng)
-            gaps = relative_gaps(tried)
-            k = self._count_clusters(gaps)
             n_init = _RESTARTS if is_auto(self.n_init) else int(self.n_init)
             search = CutSearch(n_init, self.max_iter, self._tolerance, progress)
-            with progress.step("scale"):
-                scale, path = choose_scale(tried, search, k, scale_rng)
-            space = GraphSpace(scale.graph)
+            find = partial(self._find_graph, rows, shares, sizes, search, *rngs[:2])
+            found = load_or_find_graph(saved, rows, shares, find)
+            space, k = GraphSpace(found.graph), found.n_clusters
             engine = (
                 local_engine(rows, space, budget, many_passes=True)
                 if find_adapter(rows) is None
                 else new_engine(rows, space, budget)
             )
             with progress.step("spectrum"):
-                gram = weigh_graph(engine)
+                weigh = partial(weigh_graph, engine)
+                gram = load_or_weigh_graph(saved, found.graph.n_columns, weigh)
+                space.weigh(np.asarray(gram.sum(axis=1)).ravel())
                 spectrum = smallest_eigenvalues(gram, k + _MORE_VALUES)
             with progress.stage(f"all {len(rows):,} rows", self.max_iter) as on_pass:
-                cut = search.run(engine, gram, spectrum, k, cut_rng, on_pass)
+                cut = search.run(engine, gram, spectrum, k, rngs[2], on_pass, saved)
             result = cut.result
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
-        self._store_graph(scale, shares)
+        if saved is not None:
+            saved.warn_if_unsaved()
+        self._store_graph(found.graph, shares)
         self.n_clusters_ = k
-        self.scale_path_, self.eigengaps_ = path, gaps
+        self.scale_path_, self.eigengaps_ = found.path, found.gaps
         self.eigenvalues_ = spectrum.values
         self.ncut_, self.ncut_bound_ = cut.ncut, cut.bound
         self._masses = np.asarray(gram.sum(axis=1)).ravel()
@@ -263,7 +290,31 @@ class SpectralKMeans(Clusterer):
         self._store(rows, result, exemplars)
         # The unit of the weights is in w and in K⁻¹: sums do not depend on it.
         self.inertia_ = result.cost * rows.total_weight
+        if labels_out is not None:
+            self.labels_ = write_labels(self.labels_, labels_out)
         return self
+
+    def _find_graph(
+        self,
+        rows: Rows,
+        shares: Array | None,
+        sizes: list[int],
+        search: CutSearch,
+        landmark_rng: np.random.Generator,
+        scale_rng: np.random.Generator,
+    ) -> FoundGraph:
+        """Return the graph with the clearest clusters of all that a sample tells."""
+        progress = search.progress
+        with progress.step("landmarks"):
+            sample = draw_sample(rows, sizes[-1], landmark_rng)
+            sets = place_landmarks(self, sample, sizes, landmark_rng)
+        with progress.step("graphs"):
+            tried = try_scales(self, sample, sets, shares, scale_rng)
+        gaps = relative_gaps(tried)
+        k = self._count_clusters(gaps)
+        with progress.step("scale"):
+            scale, path = choose_scale(tried, search, k, scale_rng)
+        return FoundGraph(scale.graph, path, gaps, k)
 
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances in the feature space of K."""
@@ -295,29 +346,6 @@ class SpectralKMeans(Clusterer):
         tags.input_tags.pairwise = self._is_given
         return tags
 
-    def _weighted_graph(self, rows: Rows) -> tuple[Rows, Array | None]:
-        """Return rows of a given graph, weighted by degree, and shares of its columns.
-
-        A node of weight 3 is three nodes: its edges weigh thrice as much, seen from
-        either end.  Other rows are returned as they are.
-        """
-        if not self._is_given:
-            return rows, None
-        if find_adapter(rows) is not None:
-            raise ValueError(
-                "affinity='precomputed' does not take a Dask collection: a graph has a "
-                "column for each row. Give the rows, and another affinity."
-            )
-        graph = check_graph(rows.load())
-        shares = rows.weights
-        degrees = graph @ (np.ones(len(rows)) if shares is None else shares)
-        if shares is not None:
-            degrees = degrees * shares
-        if not degrees.any():
-            raise ValueError("X has no edges: at least one should be positive.")
-        weighted = Rows(graph, rows.workers, degrees, checked=True)
-        return weighted.with_unit(rows.weight_unit), shares
-
     def _count_clusters(self, gaps: Array) -> int:
         if not is_auto(self.n_clusters):
             return int(self.n_clusters)
@@ -325,9 +353,8 @@ class SpectralKMeans(Clusterer):
             return 1
         return int(np.argmax(gaps[: MOST_CLUSTERS + 1]))
 
-    def _store_graph(self, scale: Scale, shares: Array | None) -> None:
+    def _store_graph(self, graph: Graph, shares: Array | None) -> None:
         """Keep what connects new rows to the landmarks."""
-        graph = scale.graph
         self.landmarks_ = self.n_neighbors_ = self.gamma_ = None
         self._scales, self._shares, self.whitening_ = None, shares, None
         if isinstance(graph, NeighborGraph):
@@ -337,7 +364,7 @@ class SpectralKMeans(Clusterer):
         elif isinstance(graph, GaussianGraph):
             self.landmarks_, self.gamma_ = graph.points, graph.gamma
 
-    def _graph(self, rows: Rows) -> Graph:
+    def _graph(self) -> Graph:
         if self.landmarks_ is None:
             return GivenGraph(len(self._masses), self._shares)
         if self.gamma_ is not None:
@@ -349,7 +376,7 @@ class SpectralKMeans(Clusterer):
         return NeighborGraph(nearest, self._scales, self.n_neighbors_)
 
     def _space(self, rows: Rows) -> GraphSpace:
-        return GraphSpace(self._graph(rows), self._masses)
+        return GraphSpace(self._graph(), self._masses)
 
     def _centers(self, space: Any) -> Centers:
         none = np.empty((1, len(self._squared_norms), 0))

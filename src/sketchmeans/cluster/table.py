@@ -12,57 +12,54 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
     clone,
-    is_clusterer,
 )
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans.cluster.base import (
-    Clusterer,
-    FitOnly,
-    if_estimator_has,
-    of_estimator,
-)
+from sketchmeans.cluster.base import FitOnly, if_estimator_has, of_estimator
+from sketchmeans.cluster.batches import refuse_collection
+from sketchmeans.cluster.html import FittedHTML
 from sketchmeans.cluster.raw_tables import (
     PreparedElsewhere,
     map_elsewhere,
     prepare_elsewhere,
 )
-from sketchmeans.cluster.resume import check_checkpoint
 from sketchmeans.cluster.table_steps import (
+    check_given,
+    check_params,
+    evaluate,
+    fit_batch,
+    fit_labels,
     fit_preparation,
     open_prepared,
     plan_columns,
+    rows_for,
+    select_weights,
 )
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.input import check_weights
 from sketchmeans.data.preparation import (
     Column,
     ColumnPlan,
     Preparation,
     PreparedSource,
     as_table,
-    check_as_kinds,
     layout_of,
     warn_of_unseen,
 )
-from sketchmeans.data.source_rows import SourceRows
 from sketchmeans.engine.callbacks import CallbackSupportMixin, with_callbacks
 from sketchmeans.engine.progress import Progress
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.memory import format_bytes, memory_budget
+from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.numerics.parameters import all_or_nothing, check_option
+from sketchmeans.numerics.parameters import all_or_nothing
 
 #: The label of a row that was left out.
 NO_CLUSTER = -1
-#: Values of `scale` and of `missing`.
-SCALES = ("auto", "standard", "robust", "log", "none")
-GAPS = ("auto", "fill", "mean", "drop", "error")
 
 
 class TableClusterer(
+    FittedHTML,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -84,7 +81,8 @@ class TableClusterer(
     ----------
     estimator : clusterer
         It is cloned, and fitted to the prepared rows.  One of this package reads them
-        block by block; any other gets them as an array in memory.
+        block by block; any other, also a mixture or a `Pipeline` that ends in a
+        clusterer, gets them as an array in memory.
     columns : list of str or int, optional
         Columns to cluster by; numbers where columns have no names.  Default is all.
     exclude : list of str or int, optional
@@ -140,6 +138,8 @@ class TableClusterer(
     exemplar_indices_, exemplars_ : ndarray of shape (k,) and (k, d)
         The row of the table that is nearest to the centre of each cluster: its number
         and its values, in the units of the table; objects if some are words or dates.
+    segment_names_ : tuple of str
+        A name for each cluster, once `describe_segments` or `rename_segments` set it.
     cost_, inertia_, cluster_sizes_, n_iter_, converged_
         As in `estimator_`, like the exemplars only if that has them.
     dialect_, zero_based_ : dict or None, bool
@@ -215,18 +215,36 @@ class TableClusterer(
         checkpoint : str, PathLike or Checkpoint, optional
             As in `NystromKMeans.fit`; for an estimator that has it.
         """
-        self._check_params(sample_weight, checkpoint)
+        self._check_params()
+        check_given(self.estimator, "fit", sample_weight, checkpoint)
         estimator, progress = clone(self.estimator), Progress(self)
         prepared, weights = self._fit_preparation(X, sample_weight, progress)
-        extra = {} if checkpoint is None else {"checkpoint": checkpoint}
-        if weights is not None:
-            extra["sample_weight"] = prepared.select(weights)
+        extra = select_weights(prepared, weights)
+        extra |= {} if checkpoint is None else {"checkpoint": checkpoint}
         with progress.within("clustering", estimator):
-            estimator.fit(self._rows_for(estimator, prepared), **extra)
+            labels = fit_labels(estimator, rows_for(self, estimator, prepared), extra)
         progress.finish()
+        self.__dict__.pop("segment_names_", None)
+        return self._store(estimator, prepared, labels)
+
+    @if_estimator_has("partial_fit")
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Take in one batch of rows, as `partial_fit` of the estimator does.
+
+        The first batch tells how tables are prepared, and should be like the rest.
+        After `fit`, this goes on from there.  ``labels_`` are those of the last batch.
+        """
+        refuse_collection(X)
+        self._check_params()
+        check_given(self.estimator, "partial_fit", sample_weight)
+        return self._store(*fit_batch(self, X, sample_weight))
+
+    def _store(self, estimator: Any, prepared: Any, labels: Any) -> Self:
         self.estimator_ = estimator
-        self.labels_ = prepared.spread(estimator.labels_, NO_CLUSTER)
-        self.__dict__.pop("exemplar_indices_", None)
+        self.labels_ = prepared.spread(labels, NO_CLUSTER)
+        for name in ("exemplar_indices_", "reference_"):
+            self.__dict__.pop(name, None)
         if hasattr(estimator, "exemplar_indices_"):
             self.exemplar_indices_ = prepared.numbers(estimator.exemplar_indices_)
         return self
@@ -239,7 +257,10 @@ class TableClusterer(
         progress = Progress(self)
         self._fit_preparation(X, None, progress)
         progress.finish()
-        for name in ("estimator_", "labels_", "exemplar_indices_"):
+        for name in (
+            *("estimator_", "labels_", "exemplar_indices_"),
+            *("reference_", "segment_names_"),
+        ):
             self.__dict__.pop(name, None)
         return self
 
@@ -260,29 +281,8 @@ class TableClusterer(
         self._check_params()
         return plan_columns(self, as_table(X))
 
-    def _check_params(self, sample_weight: Any = None, checkpoint: Any = None) -> None:
-        estimator = self.estimator
-        if not (hasattr(estimator, "fit") and is_clusterer(estimator)):
-            raise ValueError(
-                f"estimator={estimator!r} should be a clusterer, such as NystromKMeans."
-            )
-        check_option("scale", self.scale, SCALES)
-        check_option("missing", self.missing, GAPS)
-        check_as_kinds(self.as_kinds)
-        for name in ("kernel", "metric", "affinity"):
-            if str(getattr(estimator, name, None)) == "precomputed":
-                raise ValueError(
-                    f"{name}='precomputed' should be another {name} for a table of "
-                    "features."
-                )
-        given = {"sample_weight": sample_weight, "checkpoint": checkpoint}
-        for name, value in given.items():
-            if value is not None and not has_fit_parameter(estimator, name):
-                raise ValueError(
-                    f"{name} should be None: {type(estimator).__name__} does not take "
-                    "it."
-                )
-        check_checkpoint(estimator, checkpoint)
+    def _check_params(self) -> None:
+        check_params(self)
 
     def _workers(self) -> Workers:
         return Workers(getattr(self.estimator, "n_jobs", None))
@@ -290,47 +290,35 @@ class TableClusterer(
     def _budget(self) -> int:
         return memory_budget(getattr(self.estimator, "max_memory", None))
 
-    def _rows_for(self, estimator: Any, prepared: Any) -> Any:
-        """Return prepared rows in a form that an estimator takes."""
-        if isinstance(prepared, PreparedElsewhere):
-            return prepared.rows
-        if isinstance(estimator, Clusterer):
-            return prepared
-        need = SourceRows(prepared, Workers(1)).load_memory
-        if need > self._budget():
-            raise MemoryError(
-                f"{type(estimator).__name__} takes rows in memory, and those of "
-                f"{prepared.path} take {format_bytes(need)}; NystromKMeans reads them "
-                "block by block."
-            )
-        return prepared.read(0, len(prepared))
-
     @if_estimator_has("predict")
     def predict(self, X: Any) -> Any:
         """Return the cluster of each row; −1 for a row that is left out.
 
         Parameters
         ----------
-        X : DataFrame, array-like, sparse matrix, path, `Source` or Dask collection
-            With the columns of the fit, in any order, and maybe others.
+        X : DataFrame, array, sparse matrix, path, `Source`, Dask collection, dict, ...
+            With the columns of the fit, in any order, and maybe others.  A dictionary
+            is one row: it has a value for each column that is used, None if that is
+            missing, and no other keys than columns of the table of the fit.
         """
         check_is_fitted(self, "estimator_")
         if (adapter := find_adapter(X)) is not None:
             return map_elsewhere(self, adapter, "predict", X)
-        prepared = self._prepare(X)
+        prepared = open_prepared(self, X)
         labels = np.empty(0, int)
         if len(prepared):
-            labels = self.estimator_.predict(self._rows_for(self.estimator_, prepared))
+            labels = self.estimator_.predict(rows_for(self, self.estimator_, prepared))
             warn_of_unseen(prepared.inner)
         return prepared.spread(labels, NO_CLUSTER)
 
+    @if_estimator_has("transform")
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre; NaN if it is left out."""
         check_is_fitted(self, "estimator_")
         if (adapter := find_adapter(X)) is not None:
             return map_elsewhere(self, adapter, "transform", X)
         prepared = self.prepare(X)
-        rows = self._rows_for(self.estimator_, prepared)
+        rows = rows_for(self, self.estimator_, prepared)
         return prepared.spread(self.estimator_.transform(rows), np.nan)
 
     def inverse_transform(self, X: Any) -> Array:
@@ -341,21 +329,12 @@ class TableClusterer(
     @if_estimator_has("cost")
     def cost(self, X: Any, sample_weight: Any = None) -> float:
         """Return the mean squared distance of the rows that are kept, as `cost_`."""
-        return self._evaluate("cost", X, sample_weight)
+        return evaluate(self, "cost", X, sample_weight)
 
     @if_estimator_has("score")
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances of the rows that are kept."""
-        return self._evaluate("score", X, sample_weight)
-
-    def _evaluate(self, method: str, X: Any, sample_weight: Any) -> float:
-        check_is_fitted(self, "estimator_")
-        prepared, given = self.prepare(X), {}
-        weights = check_weights(sample_weight, prepared.n_table_rows)
-        if weights is not None:
-            given["sample_weight"] = prepared.select(weights)
-        rows = self._rows_for(self.estimator_, prepared)
-        return float(getattr(self.estimator_, method)(rows, **given))
+        return evaluate(self, "score", X, sample_weight)
 
     def prepare(self, X: Any) -> PreparedSource:
         """Return the rows of a table as `estimator_` sees them.
@@ -363,7 +342,7 @@ class TableClusterer(
         For what takes a fitted estimator and its rows, such as
         ``certificate(model.estimator_, model.prepare(X))``.
         """
-        prepared = self._prepare(X)
+        prepared = open_prepared(self, X)
         if not len(prepared):
             raise ValueError(
                 f"{prepared.path} has a missing value in every row: missing='drop' "
@@ -377,7 +356,7 @@ class TableClusterer(
         if self.label_column is None:
             raise ValueError("label_column=None should name the column of classes.")
         table = as_table(X, like=getattr(self, "dialect_", None))
-        return self._prepare(table).select(table.values(self.label_column))
+        return open_prepared(self, table).select(table.values(self.label_column))
 
     def _preparation(self) -> Preparation:
         check_is_fitted(self, "columns_")
@@ -389,10 +368,6 @@ class TableClusterer(
         return Preparation(
             self.center_, self.scale_, self.fill_, self.n_scale_rows_, encoders=encoders
         )
-
-    def _prepare(self, X: Any) -> PreparedSource:
-        """Return the prepared rows of a table, of which none may be left."""
-        return open_prepared(self, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,6 +11,7 @@ The public names of `sketchmeans.theory` are here, too.
 from __future__ import annotations
 
 from sketchmeans import theory
+from sketchmeans.cluster.segment_names import rename_segments, segment_names
 from sketchmeans.diagnostics.advice import (
     Advice,
     advised_bandwidth,
@@ -26,6 +27,8 @@ from sketchmeans.diagnostics.agreement import (
     compare_models,
     normalized_mutual_info_score,
 )
+from sketchmeans.diagnostics.calibration import calibrate
+from sketchmeans.diagnostics.card import model_card
 from sketchmeans.diagnostics.certificate import certificate
 from sketchmeans.diagnostics.certificate_result import Certificate
 from sketchmeans.diagnostics.cluster_count import (
@@ -33,10 +36,26 @@ from sketchmeans.diagnostics.cluster_count import (
     are_round,
     choose_n_clusters,
 )
+from sketchmeans.diagnostics.column_changes import ColumnChange
 from sketchmeans.diagnostics.columns import ColumnSummary, column_summary
+from sketchmeans.diagnostics.drift import (
+    Drift,
+    SegmentChange,
+    UnusualRows,
+    drift,
+)
+from sketchmeans.diagnostics.explanation import (
+    ColumnReason,
+    RowExplanation,
+    explain_row,
+)
+from sketchmeans.diagnostics.matching import LabelMatch, match_labels
 from sketchmeans.diagnostics.paths import bandwidth_path, cluster_count_path
 from sketchmeans.diagnostics.plan import Plan, plan
 from sketchmeans.diagnostics.row_map import RowMap, row_map
+from sketchmeans.diagnostics.scoring import RowScores, score_rows, soft_membership
+from sketchmeans.diagnostics.segment_facts import Fact
+from sketchmeans.diagnostics.segments import Segment, Segments, describe_segments
 from sketchmeans.diagnostics.summary import ClusterSummary, cluster_summary
 from sketchmeans.theory import *  # noqa: F403 - its public names are here, too
 
@@ -47,10 +66,21 @@ __all__ = [
     "Certificate",
     "ClusterCount",
     "ClusterSummary",
+    "ColumnChange",
+    "ColumnReason",
     "ColumnSummary",
     "Comparison",
+    "Drift",
+    "LabelMatch",
+    "Fact",
     "Plan",
+    "RowExplanation",
     "RowMap",
+    "RowScores",
+    "SegmentChange",
+    "UnusualRows",
+    "Segment",
+    "Segments",
     "adjusted_rand_score",
     "advised_bandwidth",
     "advised_cluster_count",
@@ -58,6 +88,7 @@ __all__ = [
     "are_round",
     "bandwidth_grid",
     "bandwidth_path",
+    "calibrate",
     "certificate",
     "choose_n_clusters",
     "cluster_count_path",
@@ -65,7 +96,16 @@ __all__ = [
     "clustering_accuracy",
     "column_summary",
     "compare_models",
+    "drift",
+    "explain_row",
+    "match_labels",
+    "describe_segments",
+    "model_card",
     "normalized_mutual_info_score",
     "plan",
+    "rename_segments",
     "row_map",
+    "score_rows",
+    "soft_membership",
+    "segment_names",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.cluster.within import keep_in_line, open_within
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Block, Rows, block_slices
@@ -189,7 +190,8 @@ def certificate(
         "on_progress": on_progress,
     }
     confidence = _check_options(method, confidence, options)
-    model = check_model(model)
+    model, X = open_within(model, X)
+    model, sample_weight = check_model(model), keep_in_line(X, sample_weight)
     rng = as_generator(random_state)
     X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:

@@ -110,11 +110,24 @@ class Assigner:
 
     def __call__(self, block: Block, numbers: Array) -> NearestCenters:
         """Return the nearest centres; at most ``space.height`` rows at a time."""
+        return self._find_nearest(*self._values(block, numbers))
+
+    def measure(self, block: Block, numbers: Array) -> tuple[NearestCenters, Array]:
+        """Return the nearest centres, and the squared distances to all of them."""
+        values = self._values(block, numbers)
+        squared = self._table.distances(*values).astype(np.float64)
+        return self._find_nearest(*values), squared
+
+    def _values(self, block: Block, numbers: Array) -> tuple[Array, Array | float]:
+        """Return kernel values of rows and their squared norms."""
         norms = self.space.constant_norm
-        found = self._table.assign(
+        return (
             self.space.kernel_block(block),
             self.space.row_norms(block, numbers) if norms is None else norms,
         )
+
+    def _find_nearest(self, b: Array, norms: Array | float) -> NearestCenters:
+        found = self._table.assign(b, norms)
         own, after = found.distances[:, 0], np.maximum(found.second, 0.0)
         return NearestCenters(
             found.labels[:, 0].astype(np.int32),

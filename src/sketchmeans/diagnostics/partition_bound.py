@@ -204,69 +204,110 @@ def bound_by_partition(
     `labels` is -1 for rows that do not count; `costs` are those of single rows for
     centres that are known, times their weights.
     """
-    rows, kernel, rng = problem.rows, problem.kernel, problem.rng
     counting = int((labels >= 0).sum())
     n_subsets = max(ceil(counting / size), 1)
     directions = None
     if n_subsets > 1:
         directions = find_directions(problem, labels, n_clusters)
-    subsets = cut_rows(labels, n_subsets, rng, rows, directions)
-    order = rng.permutation(len(subsets))
+    subsets = cut_rows(labels, n_subsets, problem.rng, problem.rows, directions)
     found = PartitionBound(len(subsets), size, goal.confidence)
-    gains = [_GAIN_OF_FEW if len(subsets) <= _FEW_SUBSETS else _GAIN_OF_MANY]
+    work = _SubsetWork(problem, subsets, costs, n_clusters, found, goal, on_progress)
+    work.bound_by_spectra()
+    work.solve_programmes()
+    work.tighten()
+    return found
 
-    def open_subset(number: int) -> SubsetProblem:
-        subset = np.sort(subsets[number])
+
+class _SubsetWork:
+    """Works through subsets in random order, in batches, until the goal is reached.
+
+    A batch that has begun counts as a whole: stopping depends on the past alone.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        subsets: list[Array],
+        costs: Array,
+        n_clusters: int,
+        found: PartitionBound,
+        goal: Goal,
+        on_progress: OnProgress,
+    ) -> None:
+        self._problem, self._subsets, self._costs = problem, subsets, costs
+        self._n_clusters, self._found, self._goal = n_clusters, found, goal
+        self._on_progress = on_progress
+        self._workers = problem.rows.workers
+        self._n_batches = ceil(len(subsets) / self._workers.n_jobs)
+        self._order = problem.rng.permutation(len(subsets))
+        self._gain = _GAIN_OF_FEW if len(subsets) <= _FEW_SUBSETS else _GAIN_OF_MANY
+        self._is_enough = False
+
+    def bound_by_spectra(self) -> None:
+        """Add spectral bounds of subsets, for a share of the time."""
+        height = 2 * self._workers.n_jobs
+        reserve = (1.0 - _SPECTRAL_SHARE) * self._goal.seconds_left
+        for start in range(0, len(self._order), height):
+            batch = self._order[start : start + height].tolist()
+            self._found.spectral += self._workers.map(
+                lambda i: self._open(i).spectral, batch
+            )
+            if self._goal.seconds_left < reserve:
+                break
+        self._note()
+
+    def solve_programmes(self) -> None:
+        """Add what semidefinite programmes say beyond the spectral bounds."""
+        goal, found, n_jobs = self._goal, self._found, self._workers.n_jobs
+        self._started = time.perf_counter()
+        for start in range(0, len(found.spectral), n_jobs):
+            if self._is_enough or (start and goal.seconds_left <= 0.0):
+                break
+            batch = self._order[start : min(start + n_jobs, len(found.spectral))]
+            begun = time.perf_counter()
+            found.excess += self._workers.map(self._improve, batch.tolist())
+            needed = (time.perf_counter() - begun) * self._n_batches
+            if start == 0 and needed > goal.seconds_left:
+                self._gain = max(self._gain, _GAIN_OF_SOME)
+            is_last = (
+                len(found.excess) == len(found.spectral) or goal.seconds_left <= 0.0
+            )
+            if is_last or time.perf_counter() - goal.start - found.path[-1][0] > _PAUSE:
+                self._note()
+
+    def tighten(self) -> None:
+        """Give the time that is left to triangle inequalities, if all are solved."""
+        goal, found, n_jobs = self._goal, self._found, self._workers.n_jobs
+        spent = time.perf_counter() - self._started
+        least = _TIGHTEN_TIME * spent / self._n_batches
+        for done in range(self._n_batches):
+            if self._is_enough or not found.is_complete or goal.seconds_left <= 0.0:
+                break
+            share = max(goal.seconds_left / (self._n_batches - done), least)
+            until = time.perf_counter() + min(share, goal.seconds_left)
+            span = slice(done * n_jobs, (done + 1) * n_jobs)
+            tighten = partial(self._improve, tighten_until=until)
+            tighter = self._workers.map(tighten, self._order[span].tolist())
+            found.excess[span] = map(max, found.excess[span], tighter)
+            self._note()
+
+    def _open(self, number: int) -> SubsetProblem:
+        rows, subset = self._problem.rows, np.sort(self._subsets[number])
         weights = None if rows.weights is None else rows.weights[subset]
-        gram = compute_subset_gram(rows, kernel, subset)
-        return SubsetProblem(gram, n_clusters, weights)
+        gram = compute_subset_gram(rows, self._problem.kernel, subset)
+        return SubsetProblem(gram, self._n_clusters, weights)
 
-    def improve(number: int, tighten_until: float | None = None) -> float:
-        cost = float(costs[subsets[number]].sum())
-        problem = open_subset(number)
-        better = problem.improve(cost, gains[-1], tighten_until=tighten_until)
+    def _improve(self, number: int, tighten_until: float | None = None) -> float:
+        cost = float(self._costs[self._subsets[number]].sum())
+        better = self._open(number).improve(
+            cost, self._gain, tighten_until=tighten_until
+        )
         return max(better.value - better.spectral, 0.0)
 
-    def note() -> bool:
-        """Write down where we are, and say whether it is enough."""
-        likely = found.likely
-        seconds = time.perf_counter() - goal.start
+    def _note(self) -> None:
+        """Write down where we are, and whether it is enough."""
+        found, likely = self._found, self._found.likely
+        seconds = time.perf_counter() - self._goal.start
         found.path.append((seconds, found.certain, likely))
-        on_progress(len(found.excess), len(subsets), likely)
-        return likely >= goal.wanted
-
-    # A batch that has begun counts as a whole: stopping depends on the past alone.
-    height = 2 * rows.workers.n_jobs
-    reserve = (1.0 - _SPECTRAL_SHARE) * goal.seconds_left
-    for start in range(0, len(order), height):
-        batch = order[start : start + height].tolist()
-        found.spectral += rows.workers.map(lambda i: open_subset(i).spectral, batch)
-        if goal.seconds_left < reserve:
-            break
-    enough = note()
-    started, n_jobs = time.perf_counter(), rows.workers.n_jobs
-    n_batches = ceil(len(subsets) / n_jobs)
-    for start in range(0, len(found.spectral), n_jobs):
-        if enough or (start and goal.seconds_left <= 0.0):
-            break
-        batch = order[start : min(start + n_jobs, len(found.spectral))]
-        begun = time.perf_counter()
-        found.excess += rows.workers.map(improve, batch.tolist())
-        if start == 0 and (time.perf_counter() - begun) * n_batches > goal.seconds_left:
-            gains.append(max(gains[-1], _GAIN_OF_SOME))
-        is_last = len(found.excess) == len(found.spectral) or goal.seconds_left <= 0.0
-        if is_last or time.perf_counter() - goal.start - found.path[-1][0] > _PAUSE:
-            enough = note()
-    # What time is left goes to triangle inequalities, once all subsets are solved.
-    least = _TIGHTEN_TIME * (time.perf_counter() - started) / n_batches
-    for done in range(n_batches):
-        if enough or not found.is_complete or goal.seconds_left <= 0.0:
-            break
-        share = max(goal.seconds_left / (n_batches - done), least)
-        until = time.perf_counter() + min(share, goal.seconds_left)
-        span = slice(done * n_jobs, (done + 1) * n_jobs)
-        tighten = partial(improve, tighten_until=until)
-        tighter = rows.workers.map(tighten, order[span].tolist())
-        found.excess[span] = map(max, found.excess[span], tighter)
-        enough = note()
-    return found
+        self._on_progress(len(found.excess), found.n_subsets, likely)
+        self._is_enough = likely >= self._goal.wanted

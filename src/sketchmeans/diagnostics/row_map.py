@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.cluster import NystromKMeans, SketchedKMeans, SpectralKMeans
+from sketchmeans.cluster.within import open_within
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.data.sources.base import is_csr
@@ -82,7 +83,7 @@ def row_map(
     Parameters
     ----------
     model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
-        Fitted.
+        Fitted; also in a `TableClusterer`, or at the end of a `Pipeline`.
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         The kernel matrix of the fit with ``kernel="precomputed"``.
     sample_size : int, default=2,000
@@ -99,6 +100,7 @@ def row_map(
     >>> found.points.shape, found.landmarks.shape, found.explained > 0.8
     ((100, 2), (30, 2), True)
     """
+    model, X = open_within(model, X)
     model = check_any_model(model)
     check_integer("sample_size", sample_size)
     rng = as_generator(random_state)

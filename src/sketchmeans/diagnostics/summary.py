@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.cluster.segment_names import segment_names
+from sketchmeans.cluster.within import keep_in_line, open_within
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
@@ -19,6 +21,13 @@ from sketchmeans.diagnostics.fitted import (
     check_any_model,
     divide,
     has_given_kernel,
+)
+from sketchmeans.diagnostics.members import (
+    Members,
+    SmallestRows,
+    draw_keys,
+    members_per_cluster,
+    rank_in_group,
 )
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
@@ -42,18 +51,25 @@ class Features(Result):
         Mean and standard deviation over all rows.
     cluster_means : ndarray of shape (k, d)
         Those of all rows for a cluster without rows.
+    scaled : Features or None
+        The same as the model sees them, where these are in the units of a table.
     """
 
     mean: Array
     deviation: Array
     cluster_means: Array
+    scaled: Features | None = None
 
     @cached_property
     def differences(self) -> Array:
         """How many standard deviations a cluster's mean is above that of all rows.
 
-        Of shape (k, d); 0 for a feature that does not vary.
+        Of shape (k, d); 0 for a feature that does not vary.  On the scale that the
+        model sees, on which skewed amounts are logarithmic: a few rich rows would
+        dwarf everything else.
         """
+        if self.scaled is not None:
+            return self.scaled.differences
         return divide(self.cluster_means - self.mean, self.deviation, 0.0)
 
     @cached_property
@@ -99,6 +115,8 @@ class ClusterSummary(Result):
     features : Features or None
     agreement : Agreement or None
         With known classes, if these were given.
+    segment_names : tuple of str
+        What the clusters are called.
     """
 
     n_rows: int
@@ -110,6 +128,7 @@ class ClusterSummary(Result):
     exemplars: Block | None
     features: Features | None
     agreement: Agreement | None = None
+    segment_names: tuple[str, ...] = ()
 
     @property
     def cost(self) -> float:
@@ -164,6 +183,7 @@ class ClusterSummary(Result):
                 prepared.inverse_transform(features.mean),
                 prepared.inverse_deviation(features.mean, features.deviation),
                 prepared.inverse_transform(features.cluster_means),
+                features,
             ),
         )
 
@@ -179,11 +199,11 @@ def cluster_summary(
     Parameters
     ----------
     model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
-        Fitted.
+        Fitted; also in a `TableClusterer`, or at the end of a `Pipeline`.
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
         ``kernel="precomputed"``.  Rows that `TableClusterer` prepared are described in
-        the units of their table.
+        the units of their table, those of a `Pipeline` as its last step sees them.
     y : array-like of shape (n,), optional
         Known classes.
     n_exemplars : int, default=5
@@ -199,7 +219,16 @@ def cluster_summary(
     >>> found.sizes, found.agreement.accuracy
     (array([200, 200, 200]), 1.0)
     """
-    model = check_any_model(model)
+    return summarize_members(model, X, y=y, n_exemplars=n_exemplars)[0]
+
+
+def summarize_members(
+    model: Any, X: Any, *, y: Any = None, n_exemplars: int = 5
+) -> tuple[ClusterSummary, Members]:
+    """Return the summary, and random rows of each cluster, by their numbers in `X`."""
+    owner = model
+    model, X = open_within(model, X)
+    model, y = check_any_model(model), keep_in_line(X, y)
     n_exemplars = check_integer("n_exemplars", n_exemplars)
     X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
@@ -209,7 +238,9 @@ def cluster_summary(
                 f"y of {len(y)} labels should have {len(rows)}, one for each row of X."
             )
         k = len(model.cluster_sizes_)
-        counts = _Counts(k, n_exemplars, len(rows) if y is not None else 0)
+        n_members = members_per_cluster(k, rows.n_features)
+        n_labels = len(rows) if y is not None else 0
+        counts = _Counts(k, n_exemplars, n_members, n_labels)
         sums = None if has_given_kernel(model) else _FeatureSums(k, rows)
         view = model._view(rows)
         assign = Assigner(model, view)
@@ -238,21 +269,24 @@ def cluster_summary(
         exemplars=exemplars,
         features=None if sums is None else sums.to_features(counts.sizes),
         agreement=None if y is None else agreement(y, counts.labels, k),
+        segment_names=segment_names(owner),
     )
-    return summary.in_units_of(X) if isinstance(X, PreparedSource) else summary
+    if isinstance(X, PreparedSource):
+        summary = summary.in_units_of(X)
+    return summary, counts.find_members()
 
 
 class _Counts:
     """What adds up over blocks and needs no features."""
 
-    def __init__(self, k: int, n_exemplars: int, n_labels: int) -> None:
+    def __init__(self, k: int, n_exemplars: int, n_members: int, n_labels: int) -> None:
         self._k, self._n_exemplars = k, n_exemplars
         self.sizes = np.zeros(k, dtype=np.int64)
         self.histogram = np.zeros((k, _BINS), dtype=np.int64)
         self.labels = np.empty(n_labels, dtype=np.int32)
         self.costs, self.margins = np.zeros(k), np.zeros(k)
-        # Cluster, squared distance and number of the rows nearest to each centre.
-        self._best = np.empty(0, np.intp), np.empty(0), np.empty(0, np.intp)
+        self._nearest = SmallestRows(k, n_exemplars)
+        self._drawn = SmallestRows(k, n_members)
 
     def add(self, start: int, nearest: NearestCenters) -> None:
         """Count a block of rows."""
@@ -265,26 +299,21 @@ class _Counts:
         bins = np.minimum((margins * _BINS).astype(np.intp), _BINS - 1)
         flat = np.bincount(labels * np.intp(_BINS) + bins, minlength=k * _BINS)
         self.histogram += flat.reshape(k, _BINS)
-        block = labels, nearest.own, start + np.arange(len(labels))
-        clusters, distances, numbers = (
-            np.concatenate(pair) for pair in zip(self._best, block, strict=True)
-        )
-        order = np.lexsort((numbers, distances, clusters))
-        kept = order[_rank_in_group(clusters[order], k) < self._n_exemplars]
-        self._best = clusters[kept], distances[kept], numbers[kept]
+        numbers, clusters = start + np.arange(len(labels)), labels.astype(np.intp)
+        self._nearest.add(clusters, nearest.own, numbers)
+        self._drawn.add(clusters, draw_keys(numbers), numbers)
 
     def find_exemplars(self) -> Array:
         """Return the numbers of the rows nearest to each centre."""
         result = np.full((self._k, self._n_exemplars), -1, dtype=np.int64)
-        clusters, _, numbers = self._best
-        result[clusters, _rank_in_group(clusters, self._k)] = numbers
+        clusters, numbers = self._nearest.sort()
+        result[clusters, rank_in_group(clusters, self._k)] = numbers
         return result
 
-
-def _rank_in_group(sorted_groups: Array, n_groups: int) -> Array:
-    """Return the place of each element among the equal ones."""
-    first = np.searchsorted(sorted_groups, np.arange(n_groups))
-    return np.asarray(np.arange(len(sorted_groups)) - first[sorted_groups])
+    def find_members(self) -> Members:
+        """Return random rows of each cluster."""
+        clusters, numbers = self._drawn.sort()
+        return Members(self.sizes, numbers, clusters)
 
 
 class _FeatureSums:

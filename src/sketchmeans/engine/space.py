@@ -306,6 +306,7 @@ class FeatureSpace:
         shift = mean.astype(dtype).astype(np.float64) * self._is_far
         m, self.n_columns = features.shape
         points = InputSpace(self.n_columns, dtype, m, shift, kernel.features)
+        self.shift = shift
         self.height = points.height
         self.kernel_block, self.row_norms = points.kernel_block, points.row_norms
         self._features = features - shift

@@ -15,7 +15,6 @@ from sketchmeans.data.rows import Rows, block_slices
 from sketchmeans.engine.assign import CenterMatrix
 from sketchmeans.engine.space import Space, SparseSpace
 from sketchmeans.engine.types import Centers
-from sketchmeans.kernels import toarray
 from sketchmeans.numerics.linalg import Array
 
 Span = tuple[int, int]
@@ -173,11 +172,6 @@ class KernelBlocks:
             return b[inside], norms
         out = self._scratch("KernelBlocks.picked", len(indices))
         return b.take(inside, axis=0, out=out, mode="clip"), norms
-
-    def take_wide(self, indices: Array) -> Array:
-        """Return the kernel values of a few rows, dense and in float64."""
-        b = toarray(self.space.kernel_block(self.rows.take(indices)))
-        return b.astype(np.float64)
 
     def matrix(self) -> Array:
         """Return the kernel values of all rows, in one array."""

@@ -240,7 +240,17 @@ def _spread(exponents: Array, kind: np.dtype[Any], out: Array | None) -> Array:
 
 
 class Laplacian(_ExponentialKernel):
-    """``k(x, z) = exp(−gamma ‖x − z‖₁)``."""
+    """``k(x, z) = exp(−gamma ‖x − z‖₁)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import Laplacian
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0]])
+    >>> Laplacian(gamma=1.0)(X, X[1:]).round(4)
+    array([[0.3679],
+           [1.    ]])
+    """
 
     proven = True
     _distance = "cityblock"

@@ -34,6 +34,14 @@ class Pairwise(Kernel):
         vectorised kernel is written as a `Kernel` instead.
     params : dict, optional
         Keyword arguments of the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import Pairwise
+    >>> shared = Pairwise(lambda x, z: float(np.minimum(x, z).sum()))
+    >>> shared(np.array([[3.0, 1.0]]), np.array([[2.0, 2.0]]))
+    array([[3.]])
     """
 
     def __init__(
@@ -98,7 +106,17 @@ class Pairwise(Kernel):
 
 
 class Chi2(Pairwise):
-    """``k(x, z) = exp(−gamma Σ (x − z)²/(x + z))`` on non-negative features."""
+    """``k(x, z) = exp(−gamma Σ (x − z)²/(x + z))`` on non-negative features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import Chi2
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0]])
+    >>> Chi2(gamma=1.0)(X, X[1:]).round(4)
+    array([[0.3679],
+           [1.    ]])
+    """
 
     proven = True
     nonnegative = True
@@ -117,6 +135,16 @@ class Precomputed(Kernel):
     """Kernel values that are given: a row is ``k(x, ·)`` over the training rows.
 
     Landmarks are column numbers, as an integer array of shape (m, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import KernelKMeans
+    >>> from sketchmeans.kernels import RBF
+    >>> X = np.array([[0.0], [0.1], [5.0]])
+    >>> K = RBF(gamma=1.0)(X, X)
+    >>> KernelKMeans(2, kernel="precomputed", random_state=0).fit(K).cluster_sizes_
+    array([1., 2.])
     """
 
     def against(

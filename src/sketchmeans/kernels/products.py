@@ -52,7 +52,17 @@ class _FeatureKernel(_ProductKernel):
 
 
 class Linear(_FeatureKernel):
-    """``k(x, z) = x·z``."""
+    """``k(x, z) = x·z``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import Linear
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0]])
+    >>> Linear()(X, X[1:]).round(4)
+    array([[1.],
+           [2.]])
+    """
 
     proven = True
     shift_invariant = True
@@ -66,6 +76,15 @@ class Polynomial(_ProductKernel):
 
     Positive semi-definite if `degree` is a whole number and `coef0` at least zero: else
     some powers of inner products are subtracted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import Polynomial
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0]])
+    >>> Polynomial(gamma=1.0, degree=2)(X, X[1:]).round(4)
+    array([[4.],
+           [9.]])
     """
 
     proven = True
@@ -86,11 +105,27 @@ class Polynomial(_ProductKernel):
     def _finish(self, values: Array) -> Array:
         values *= float(self.gamma)
         values += self.coef0
+        if not float(self.degree).is_integer() and (values < 0.0).any():
+            raise ValueError(
+                f"degree={self.degree!r} should be a whole number for these rows: "
+                f"gamma x·z + coef0 is {values.min():.3g} for some of them, and a "
+                "negative number has no such power."
+            )
         return np.power(values, self.degree, out=values)
 
 
 class Sigmoid(_ProductKernel):
-    """``k(x, z) = tanh(gamma x·z + coef0)``, which is not positive definite."""
+    """``k(x, z) = tanh(gamma x·z + coef0)``, which is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import Sigmoid
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0]])
+    >>> Sigmoid(gamma=1.0, coef0=0.0)(X, X[1:]).round(4)
+    array([[0.7616],
+           [0.964 ]])
+    """
 
     positive_definite = False
 
@@ -105,7 +140,17 @@ class Sigmoid(_ProductKernel):
 
 
 class Cosine(_FeatureKernel):
-    """``k(x, z) = x·z / (‖x‖ ‖z‖)``; the kernel value of a zero row is 0."""
+    """``k(x, z) = x·z / (‖x‖ ‖z‖)``; the kernel value of a zero row is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import Cosine
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0]])
+    >>> Cosine()(X, X[1:]).round(4)
+    array([[0.7071],
+           [1.    ]])
+    """
 
     proven = True
 
@@ -142,6 +187,15 @@ class ArcCosine(Kernel):
     linear units) ``‖x‖‖z‖ (sin θ + (π − θ) cos θ)/π`` and order 2
     ``‖x‖²‖z‖² (3 sin θ cos θ + (π − θ)(1 + 2 cos²θ))/π``.  The kernel value of a zero
     row, which has no angle, is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import ArcCosine
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0]])
+    >>> ArcCosine()(X, X[1:]).round(4)
+    array([[1.0683],
+           [2.    ]])
     """
 
     proven = True

@@ -32,6 +32,15 @@ class Landmarks:
         What the draws were proportional to, for all rows, where the method has it.
     effective_dimension : float or None
         The sum of leverage scores, where the method has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import select_landmarks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> landmarks = select_landmarks(X, 5, "uniform", random_state=0)
+    >>> bool((X[landmarks.indices] == landmarks.points).all()), len(landmarks)
+    (True, 5)
     """
 
     points: Block

@@ -71,6 +71,14 @@ class KDPP(BaseEstimator):
     -----
     About 1.5e-8 times the mean of ``k(x, x)`` is added to the diagonal of ``k(S, S)``,
     so that a chain finds its way out of rows which are dependent up to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.landmarks import KDPP, select_landmarks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> select_landmarks(X, 12, KDPP(), random_state=0).points.shape
+    (12, 2)
     """
 
     start: str = "k-means++"

@@ -59,6 +59,15 @@ class LandmarkPath:
         the first is not a number.
     chosen : int
         The size whose double lowers the cost by no more than 0.5%, or the largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import NystromKMeans
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> path = NystromKMeans(3, random_state=0).fit(X).landmark_path_
+    >>> bool(path.chosen in path.n_landmarks)
+    True
     """
 
     n_landmarks: Array

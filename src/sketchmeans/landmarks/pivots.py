@@ -203,6 +203,14 @@ class Cholesky(PivotSelector):
     subsample : int, "auto" or None, default="auto"
         Rows that take part, drawn by weight; None is all.  "auto" is as many as have a
         factor of 64 MB, at least 8 m.  A precomputed kernel is never subsampled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.landmarks import Cholesky, select_landmarks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> select_landmarks(X, 12, Cholesky(), random_state=0).points.shape
+    (12, 2)
     """
 
     _auto_entries = 2**23
@@ -234,6 +242,14 @@ class RandomCholesky(PivotSelector):
         the same law, and almost all work is matrix products.
     subsample : int, "auto" or None, default="auto"
         Rows that take part, as in `Cholesky`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.landmarks import RandomCholesky, select_landmarks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> select_landmarks(X, 12, RandomCholesky(), random_state=0).points.shape
+    (12, 2)
     """
 
     _auto_entries = 2**23
@@ -278,6 +294,14 @@ class Greedy(PivotSelector):
     subsample : int, "auto" or None, default="auto"
         Rows that take part, as in `Cholesky`, but for a factor of 16 MB: candidates are
         compared by means over rows, for which fewer are enough.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.landmarks import Greedy, select_landmarks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> select_landmarks(X, 12, Greedy(), random_state=0).points.shape
+    (12, 2)
     """
 
     _auto_entries = 2**21

@@ -70,6 +70,14 @@ class Uniform(ScoreSelector):
         Without replacement, draws skip rows whose values are landmarks already, so
         repeated rows and weights give the same law.  With replacement a row may be
         drawn again, as in the theory (CR18 Lemma 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.landmarks import Uniform, select_landmarks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> select_landmarks(X, 12, Uniform(), random_state=0).points.shape
+    (12, 2)
     """
 
     def _scores(self, *_: object) -> None:
@@ -115,6 +123,14 @@ class ColumnNorm(ScoreSelector):
         estimate.
     replace : bool, default=False
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.landmarks import ColumnNorm, select_landmarks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> select_landmarks(X, 12, ColumnNorm(), random_state=0).points.shape
+    (12, 2)
     """
 
     max_columns: int = 2000
@@ -177,6 +193,14 @@ class Leverage(ScoreSelector):
         better than all of it on each of OG17's data sets that were tried.
     replace : bool, default=False
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.landmarks import Leverage, select_landmarks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> select_landmarks(X, 12, Leverage(), random_state=0).points.shape
+    (12, 2)
     """
 
     _by_leverage = True
@@ -267,6 +291,14 @@ class BottomUp(ScoreSelector):
         Rows in a dictionary for each effective dimension.
     replace : bool, default=False
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.landmarks import BottomUp, select_landmarks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> select_landmarks(X, 12, BottomUp(), random_state=0).points.shape
+    (12, 2)
     """
 
     _by_leverage = True

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.numerics.parameters import warn_user
 from sketchmeans.numerics.tensor_file import parse_json, read_tensors, write_tensors
 from sketchmeans.persistence.history import format_version, parse_version
+from sketchmeans.persistence.registry import SPECS
 from sketchmeans.persistence.values import Decoder, Encoder
 
 __all__ = ["ModelFileError", "load", "save"]
@@ -42,7 +44,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : fitted estimator or transformer of this library
+    model : fitted estimator or transformer of this library, or a `Pipeline`
+        A pipeline of scikit-learn ends in a clusterer of this library; before that it
+        may have StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer,
+        SimpleImputer, PCA, TruncatedSVD, `Nystrom` and the reducers of this library.
     path : str or PathLike
         ``.skm`` by custom.
 
@@ -50,7 +55,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ------
     ModelFileError
         If the model has a part that is code: a callable, or an object of a class of
-        your own.
+        your own; or a pipeline has another step.
 
     See Also
     --------
@@ -73,6 +78,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     encoder = Encoder()
     try:
+        if isinstance(model, Pipeline):  # before its steps are looked at one by one
+            SPECS["Pipeline"].check_params(model, "")
         node = encoder.encode_model(model)
         Decoder(encoder.tensors).decode_model(node)  # so that it can be loaded
         schema = json.dumps(
@@ -118,6 +125,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     See Also
     --------
     save : Writes the file, with an example.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans, load, save
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> model = SketchedKMeans(3, random_state=0).fit(X)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, Path(folder) / "model.skm")
+    ...     again = load(Path(folder) / "model.skm")
+    >>> bool((again.predict(X) == model.labels_).all())
+    True
     """
     try:
         if not Path(path).is_file() and Path(path).exists():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
+from sketchmeans.cluster.reference import LEVELS, TAIL_SHARES, column_spans
 from sketchmeans.data.preparation import CategoryEncoder
 from sketchmeans.data.sources import Dialect
 from sketchmeans.kernels import Pairwise, Precomputed, is_given
@@ -45,6 +46,7 @@ def check_points(model: Any, name: str, *, reduced: bool = False) -> None:
         width = model.reducer_.n_components_
     if points.shape[1] != width:
         raise ValueError(f"{name}.shape[1]={points.shape[1]} should be {width}")
+    check_reference(model)
 
 
 def _check_same_features(model: Any, name: str) -> None:
@@ -77,6 +79,7 @@ def check_sketched(model: Any) -> None:
     """Check a `SketchedKMeans`."""
     if model.reducer_ is not None:
         _check_same_features(model, "reducer_")
+    check_reference(model)
 
 
 def check_spectral(model: Any) -> None:
@@ -102,6 +105,7 @@ def check_spectral(model: Any) -> None:
         values = getattr(model, name)
         if values is not None and values.min() < 0.0:
             raise ValueError(f"{name} should not be negative")
+    check_reference(model)
 
 
 def check_table(model: Any) -> None:
@@ -127,6 +131,7 @@ def check_table(model: Any) -> None:
     has_names = _feature_names(model) is not None
     if _feature_names(inner) != (model.features_ if has_names else None):
         raise ValueError("estimator_.feature_names_in_ should be features_")
+    check_reference(model)
 
 
 def _check_plan(model: Any) -> None:
@@ -142,6 +147,30 @@ def _check_plan(model: Any) -> None:
                 raise ValueError(
                     f"plan_ should have one share for each level of {column.name!r}"
                 )
+
+
+def check_reference(model: Any) -> None:
+    """Check what a model keeps of the rows of its fit, if it does."""
+    found = getattr(model, "reference_", None)
+    if found is None:
+        return
+    if len(found.tail) != len(TAIL_SHARES) or (np.diff(found.tail) < 0.0).any():
+        raise ValueError(f"reference_.tail should be {len(TAIL_SHARES)} rising scores")
+    if found.scales.min() <= 0.0:
+        raise ValueError("reference_.scales should be positive")
+    if (counts := found.columns) is None:
+        return
+    columns = column_spans(model)
+    levels = [column.levels for column in columns if column.levels is not None]
+    n_numbers, n_levels = len(columns) - len(levels), sum(len(v) + 1 for v in levels)
+    shapes = {
+        "edges": (found.edges, (n_numbers, len(LEVELS))),
+        "columns.bins": (counts.bins, (n_numbers, len(LEVELS) + 1)),
+        "columns.levels": (counts.levels, (n_levels,)),
+    }
+    for name, (values, shape) in shapes.items():
+        if (None if values is None else values.shape) != (shape if shape[0] else None):
+            raise ValueError(f"reference_.{name} should be of shape {shape}")
 
 
 def check_selection(model: Any) -> None:

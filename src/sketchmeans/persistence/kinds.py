@@ -60,12 +60,12 @@ def _is_real(value: Any) -> bool:
         return False
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """Say whether a value consists of numbers, strings and None."""
     if isinstance(value, Mapping):
-        return all(_is_plain(item) for item in value.values())
+        return all(is_plain(item) for item in value.values())
     if isinstance(value, list | tuple):
-        return all(_is_plain(item) for item in value)
+        return all(is_plain(item) for item in value)
     return isinstance(value, bool | np.bool_ | str | None) or _is_real(value)
 
 
@@ -88,10 +88,10 @@ POSITIVE = Plain(lambda v: _is_real(v) and v > 0, "a positive number")
 NONZERO = Plain(lambda v: _is_integer(v) and v != 0, "a nonzero integer")
 REAL = Plain(_is_real, "a finite number")
 PLAIN_DICT = Plain(
-    lambda v: isinstance(v, Mapping) and _is_plain(v), "a dictionary of plain values"
+    lambda v: isinstance(v, Mapping) and is_plain(v), "a dictionary of plain values"
 )
 PLAIN_LIST = Plain(
-    lambda v: isinstance(v, list | tuple) and _is_plain(v), "a list of plain values"
+    lambda v: isinstance(v, list | tuple) and is_plain(v), "a list of plain values"
 )
 
 
@@ -246,15 +246,20 @@ class Record:
 
 @dataclass(frozen=True)
 class Many:
-    """A list or a tuple of values of one kind, of a given length if that is fixed."""
+    """A list or a tuple of values of one kind, of a given length if that is fixed.
+
+    A length may be the name of a dimension.
+    """
 
     kind: Kind
-    length: int | None = None
+    length: int | str | None = None
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where}={value!r} should be a list")
-        if self.length is not None and len(value) != self.length:
+        if isinstance(self.length, str):
+            _bind(self.length, len(value), f"the length of {where}", sizes)
+        elif self.length is not None and len(value) != self.length:
             raise ValueError(f"{where} should have {self.length} values")
         for i, item in enumerate(value):
             self.kind.check(item, f"{where}[{i}]", sizes)
@@ -306,6 +311,11 @@ def constructor_parameters(cls: type[Any]) -> dict[str, bool]:
     return {p.name: p.default is Parameter.empty for p in parameters}
 
 
+def default_of(cls: type[Any], name: str) -> Any:
+    """Return the default of a parameter of a constructor."""
+    return signature(cls.__init__).parameters[name].default
+
+
 def _accept(model: Any) -> None:
     """Accept everything, without a warning."""
 
@@ -317,6 +327,8 @@ class Spec:
     The constructor only stores the parameters.  What `fit` sets beside `fitted` and
     `derived`, which follows from that, is left out of files.  `check` raises where
     attributes contradict one another, `warn` returns what a user should know of a file.
+    Parameters in `holds_fitted` hold fitted objects; those that are not in `params`
+    are left out of files, and have to be at their defaults.
     """
 
     cls: type[Any]
@@ -325,11 +337,28 @@ class Spec:
     derived: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     check: Callable[[Any], None] = _accept
     warn: Callable[[Any], str | None] = _accept
+    holds_fitted: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
         """What files call the class."""
         return self.cls.__name__
+
+    @property
+    def is_model(self) -> bool:
+        """Whether a file may hold an object of the class alone: no lone step."""
+        is_own = self.cls.__module__.startswith("sketchmeans.")
+        return bool((self.fitted and is_own) or self.holds_fitted)
+
+    def check_left_out(self, model: Any, where: str) -> None:
+        """Raise if a parameter that files leave out is not at its default."""
+        for name in set(constructor_parameters(self.cls)) - set(self.params):
+            value, default = getattr(model, name), default_of(self.cls, name)
+            is_gap = value != value and default != default  # both are NaN
+            if not (is_gap or value == default):
+                raise ValueError(
+                    f"{where}{name}={value!r} should be {default!r} in a model file"
+                )
 
     def check_params(self, model: Any, where: str) -> None:
         """Raise if a parameter is of another kind."""

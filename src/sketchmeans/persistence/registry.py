@@ -17,8 +17,11 @@ from sketchmeans.cluster import (
     SketchedKMeans,
     SpectralKMeans,
 )
+from sketchmeans.cluster.reference import ColumnCounts, Reference
 from sketchmeans.cluster.scales import ScalePath
-from sketchmeans.cluster.table import GAPS, SCALES, TableClusterer
+from sketchmeans.cluster.segment_names import MAX_NAME_LENGTH
+from sketchmeans.cluster.table import TableClusterer
+from sketchmeans.cluster.table_steps import GAPS, SCALES
 from sketchmeans.engine.init import (
     KMeansParallel,
     KMeansPlusPlus,
@@ -45,6 +48,7 @@ from sketchmeans.persistence.kinds import (
     NONZERO,
     PLAIN_DICT,
     PLAIN_LIST,
+    POSITIVE,
     REAL,
     Columns,
     Kind,
@@ -64,6 +68,7 @@ from sketchmeans.persistence.kinds import (
     rows,
     text,
 )
+from sketchmeans.persistence.pipelines import STEP_SPECS, pipeline_spec
 from sketchmeans.persistence.plans import PLAN, PLAN_RECORDS
 from sketchmeans.reduction import (
     ApproximateSVD,
@@ -85,6 +90,10 @@ _REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProj
 
 _COUNT = integer(1)
 _AUTO = text("auto")
+_NAME = Plain(
+    lambda v: isinstance(v, str) and 0 < len(v) <= MAX_NAME_LENGTH and v.isprintable(),
+    f"a printable text of 1 to {MAX_NAME_LENGTH} characters",
+)
 _GIVEN = (text(), rows(None, None), Tensor((None,), "i"), PLAIN_LIST)
 _COLUMNS = nullable(PLAIN_LIST, Names(None))
 
@@ -137,8 +146,35 @@ _FEATURES: Mapping[str, Kind] = {
     "feature_names_in_": Maybe(Names("d")),
     "zero_based_": Maybe(FLAG),  # of a fit on svmlight files
 }
+#: What is kept of the rows of the fit, if the model was calibrated.
+_COUNTS = Record(
+    "ColumnCounts",
+    ColumnCounts,
+    {
+        "n_rows": _COUNT,
+        "missing": Tensor(("d",), "i"),
+        "bins": nullable(Tensor(("numbers", "bins"), "i")),
+        "levels": nullable(Tensor(("levels",), "i")),
+    },
+)
+_REFERENCE = Record(
+    "Reference",
+    Reference,
+    {
+        "n_rows": _COUNT,
+        "n_sampled": _COUNT,
+        "sizes": Tensor(("k",), "i"),
+        "variance": POSITIVE,
+        "scales": Tensor(("k",)),
+        "tail": Tensor(("tail",)),
+        "edges": nullable(Tensor(("numbers", "edges"))),
+        "columns": nullable(_COUNTS),
+    },
+)
+_SEGMENTS: Mapping[str, Kind] = {"segment_names_": Maybe(Many(_NAME, "k"))}
 _CLUSTERER: Mapping[str, Kind] = {
     **_FEATURES,
+    "reference_": Maybe(_REFERENCE),
     "cost_": REAL,
     "inertia_": REAL,
     "cost_path_": Tensor(("passes",)),
@@ -147,6 +183,7 @@ _CLUSTERER: Mapping[str, Kind] = {
     "cluster_sizes_": Tensor(("k",)),
     "exemplar_indices_": Tensor(("k",), "i"),
     "exemplars_": Maybe(rows("k", "d")),
+    **_SEGMENTS,
 }
 _KERNEL_CLUSTERER: Mapping[str, Kind] = {
     **_CLUSTERER,
@@ -282,6 +319,8 @@ _SPECS = [
             "n_filled_": integer(0),
             "estimator_": Object(_CLUSTERERS),
             "exemplar_indices_": Tensor(("k",), "i"),
+            "reference_": Maybe(_REFERENCE),
+            **_SEGMENTS,
         },
         check=check_table,
     ),
@@ -327,12 +366,16 @@ _SPECS = [
         check=check_signs,
     ),
     *(_spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
+    *STEP_SPECS,
+    pipeline_spec(_REDUCERS | {Nystrom}, _CLUSTERERS | {TableClusterer}),
 ]
 
 _RECORDS = (
     *PLAN_RECORDS,
+    _COUNTS,
     _PATH,
     _PROJECTION,
+    _REFERENCE,
     _SCALES,
     _SELECTION,
     _SIGNS,

@@ -66,7 +66,10 @@ class Encoder:
         if sparse.issparse(value):
             return self._encode_csr(value, where)
         if isinstance(value, list | tuple):
-            items = [self.encode(v, f"{where}[{i}]") for i, v in enumerate(value)]
+            items = [
+                self.encode(v, f"{where}[{i}]", fitted=fitted)
+                for i, v in enumerate(value)
+            ]
             return items if isinstance(value, list) else {"tuple": items}
         if isinstance(value, Mapping):
             return {"dict": self._encode_dict(value, where)}
@@ -89,8 +92,13 @@ class Encoder:
         return self._encode_object(value, self._find_spec(value, where), f"{where}.")
 
     def _encode_object(self, value: Any, spec: Spec, where: str) -> dict[str, Json]:
+        spec.check_left_out(value, where)
         params = {
-            name: self.encode(getattr(value, name), f"{where}params.{name}")
+            name: self.encode(
+                getattr(value, name),
+                f"{where}params.{name}",
+                fitted=name in spec.holds_fitted,
+            )
             for name in spec.params
         }
         return {"object": spec.name, "params": params}
@@ -158,7 +166,7 @@ class Decoder:
     def decode_model(self, node: Json) -> Any:
         """Return the fitted model, if all of the file belongs to it."""
         model = self._decode_object(node, "", fitted=True)
-        if not SPECS[node["object"]].fitted:
+        if not SPECS[node["object"]].is_model:
             raise ValueError(f"a {node['object']} is not a model")
         if self._unused:
             raise ValueError(f"the tensors {sorted(self._unused)} belong to nothing")
@@ -171,7 +179,10 @@ class Decoder:
         if isinstance(node, float):
             return _check_finite(node, where)
         if isinstance(node, list):
-            return [self.decode(item, f"{where}[{i}]") for i, item in enumerate(node)]
+            return [
+                self.decode(item, f"{where}[{i}]", fitted=fitted)
+                for i, item in enumerate(node)
+            ]
         if "tensor" in node:
             return self._decode_array(node, where)
         if "csr" in node:
@@ -182,7 +193,7 @@ class Decoder:
             return self._decode_record(node, where, fitted)
         if "tuple" in node:
             _check_keys(node, {"tuple": list}, where)
-            return tuple(self.decode(node["tuple"], where))
+            return tuple(self.decode(node["tuple"], where, fitted=fitted))
         if "strings" in node:
             _check_keys(node, {"strings": list}, where)
             return np.array(node["strings"], dtype=object)
@@ -212,7 +223,9 @@ class Decoder:
         # Parameters that an older file does not have take their defaults.
         model = spec.cls(
             **{
-                name: self.decode(value, f"{where}params.{name}")
+                name: self.decode(
+                    value, f"{where}params.{name}", fitted=name in spec.holds_fitted
+                )
                 for name, value in params.items()
             }
         )

@@ -23,15 +23,18 @@ from sketchmeans.report.drawing import (  # noqa: E402 - after the check
     LIGHT,
     Theme,
 )
-from sketchmeans.report.plots import (  # noqa: E402
-    plot_agreement,
+from sketchmeans.report.drift_page import write_drift_report  # noqa: E402
+from sketchmeans.report.path_plots import (  # noqa: E402
     plot_certificate_path,
     plot_cost_path,
-    plot_features,
     plot_landmark_path,
+    plot_path,
+)
+from sketchmeans.report.plots import (  # noqa: E402
+    plot_agreement,
+    plot_features,
     plot_map,
     plot_margins,
-    plot_path,
     plot_residual,
     plot_sizes,
 )
@@ -54,5 +57,6 @@ __all__ = [
     "plot_path",
     "plot_residual",
     "plot_sizes",
+    "write_drift_report",
     "write_report",
 ]

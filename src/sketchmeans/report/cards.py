@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from sketchmeans.diagnostics import ClusterSummary
+from sketchmeans.diagnostics import ClusterSummary, Segments
 from sketchmeans.kernels import toarray
 from sketchmeans.report.drawing import (
     GLYPHS,
@@ -20,21 +20,65 @@ from sketchmeans.report.drawing import (
 from sketchmeans.report.words import format_count, format_share
 from sketchmeans.theory.results import format_value
 
-#: Features of a card, typical rows in its table, and features in the download.
-_MOST_FEATURES, _MOST_ROWS, _MOST_DOWNLOADED = 6, 2, 20
+#: Features of a card, and features in the download.
+_MOST_FEATURES, _MOST_DOWNLOADED = 6, 20
+NO_BREAK = "\u00a0"
+#: Typical rows of a segment on the first screen.
+_MOST_TYPICAL = 3
 #: Values of typical rows that are worth a download.
 _MOST_VALUES = 200_000
 
 
+def make_segment_cards(found: Segments) -> list[dict[str, Any]]:
+    """Return what the first screen says of each segment, the largest first."""
+    cards = []
+    for segment in found.by_size():
+        sure, score = segment.verdict, segment.stability
+        cards.append(
+            _make_badge(segment.label)
+            | {
+                "name": segment.name,
+                "rows": format_count(segment.size, "row"),
+                "share": format_share(segment.share),
+                "width": f"{100.0 * segment.share:.1f}%",
+                "facts": [_keep_together(fact.text) for fact in segment.facts],
+                "typical": segment.typical[:_MOST_TYPICAL],
+                "sure": None if sure is None else (*sure, f"{score:.2f}"),
+            }
+        )
+    return cards
+
+
+def _keep_together(text: str) -> str:
+    """Return a fact whose last part, in parentheses, is not broken between lines."""
+    start, _, end = text.rpartition(" (")
+    return f"{start} ({end.replace(' ', NO_BREAK)}" if start else text
+
+
+def _make_badge(cluster: int) -> dict[str, Any]:
+    return {
+        "number": cluster,
+        "color": cluster % len(LIGHT.palette),
+        "glyph": GLYPHS[choose_shape(cluster)],
+    }
+
+
 def make_cards(
-    summary: ClusterSummary, names: Sequence[str], image_shape: tuple[int, ...] | None
+    summary: ClusterSummary,
+    names: Sequence[str],
+    image_shape: tuple[int, ...] | None,
+    segments: Segments,
+    levels: Collection[int] = (),
 ) -> list[dict[str, Any]]:
-    """Return what the template shows of each cluster, the largest first."""
+    """Return what the template shows of each cluster, the largest first.
+
+    Features in `levels` are one for a level of a category, and zero otherwise.
+    """
     exemplars: Any = summary.exemplars
     cards = []
     for j in np.argsort(-summary.sizes, kind="stable").tolist():
         size, features = int(summary.sizes[j]), summary.features
-        numbers, rows = summary.exemplars_of(j)
+        rows = summary.exemplars_of(j)[1]
         shown: dict[str, Any] = {"strip": None, "mean": None, "lines": []}
         if size and features is not None and image_shape is not None:
             bounds = float(exemplars.min()), float(exemplars.max())
@@ -42,22 +86,21 @@ def make_cards(
             mean = features.cluster_means[[j]]
             shown["mean"] = draw_image_strip(mean, image_shape, bounds)
         elif size and features is not None:
-            shown["lines"] = _make_lines(summary, j, rows, names)
+            shown["lines"] = _make_lines(summary, j, names, levels)
         margin = ""
         if size and summary.margins is not None:
             margin = f"{summary.margins[j]:.2f}"
         cards.append(
             shown
+            | _make_badge(j)
             | {
-                "number": j,
-                "color": j % len(LIGHT.palette),
-                "glyph": GLYPHS[choose_shape(j)],
+                "name": segments.names[j],
                 "rows": format_count(size, "row"),
                 "share": format_share(size / summary.n_rows),
                 "cost": format_value(float(summary.costs[j])) if size else "",
                 "margin": margin,
                 "classes": _name_classes(summary, j),
-                "numbers": [f"{number:,}" for number in numbers.tolist()],
+                "typical": segments.segments[j].typical,
             }
         )
     return cards
@@ -78,32 +121,34 @@ def _name_classes(summary: ClusterSummary, cluster: int) -> str:
 
 
 def _make_lines(
-    summary: ClusterSummary, cluster: int, rows: Any, names: Sequence[str]
+    summary: ClusterSummary,
+    cluster: int,
+    names: Sequence[str],
+    levels: Collection[int],
 ) -> list[dict[str, Any]]:
-    """Return the features that set a cluster apart, with values of typical rows."""
+    """Return the features that set a cluster apart, the levels of a category alike."""
     features = summary.features
     assert features is not None
     chosen = features.rank_distinguishing(_MOST_FEATURES, cluster)
     if not len(chosen):  # no feature sets it apart: the first ones, then
         chosen = np.arange(min(_MOST_FEATURES, len(features.mean)))
-    values = toarray(rows[:_MOST_ROWS][:, chosen])
     differences, largest = features.differences[cluster], features.largest_difference
     lines = []
-    for j, column in zip(chosen.tolist(), values.T, strict=True):
-        mean, overall, *own = (
-            _shorten_value(value, features.deviation[j])
-            for value in (features.cluster_means[cluster, j], features.mean[j], *column)
-        )
+    for j in chosen.tolist():
+        both = features.cluster_means[cluster, j], features.mean[j]
+        if j in levels:
+            mean, overall = (format_share(min(max(v, 0.0), 1.0)) for v in both)
+        else:
+            mean, overall = (_shorten_value(v, features.deviation[j]) for v in both)
         lines.append(
             {
-                "name": names[j],
+                "name": names[j].replace("=", ": ", 1) if j in levels else names[j],
                 # In standard deviations; the bar in percent of half of its track.
                 "difference": f"{differences[j]:+.2f}".replace("-", "−"),
                 "width": round(100.0 * abs(float(differences[j])) / largest, 1),
                 "above": bool(differences[j] >= 0.0),
                 "mean": mean,
                 "overall": overall,
-                "values": own,
             }
         )
     return lines
@@ -117,13 +162,14 @@ def _shorten_value(value: float, deviation: float) -> str:
 
 
 def make_downloads(
-    summary: ClusterSummary, names: Sequence[str]
+    summary: ClusterSummary, names: Sequence[str], segments: Segments
 ) -> list[tuple[str, Download]]:
     """Return the files about the clusters, each with the text of its link."""
     order = np.argsort(-summary.sizes, kind="stable").tolist()
-    header = ["cluster", "rows", "share", "cost", "margin", "typical rows"]
+    header = ["cluster", "segment", "rows", "share", "cost", "margin", "typical rows"]
     columns = [
         order,
+        [segments.names[j] for j in order],
         summary.sizes[order],
         summary.sizes[order] / summary.n_rows,
         summary.costs[order],

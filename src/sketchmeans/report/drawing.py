@@ -344,13 +344,14 @@ def make_csv(name: str, header: Sequence[str], *columns: Any) -> Download:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
     for row in (header, *zip(*columns, strict=True)):
-        writer.writerow([_format_cell(value) for value in row])
+        writer.writerow([format_cell(value) for value in row])
     # A name may contain half of a surrogate pair, which no file can.
     text = buffer.getvalue().encode(errors="replace")
     return Download(name, _make_link("text/csv;charset=utf-8", text))
 
 
-def _format_cell(value: Any) -> Any:
+def format_cell(value: Any) -> Any:
+    """Return a value for a cell: a formula gets an apostrophe, and numbers 7 digits."""
     if isinstance(value, str):
         return f"'{value}" if value.startswith(_FORMULA) else value
     if hasattr(value, "item"):

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from math import isfinite
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from sketchmeans.cluster import NystromKMeans, SpectralKMeans
-from sketchmeans.diagnostics import Certificate, ClusterSummary, RowMap
+from sketchmeans.diagnostics import Certificate, ClusterSummary, RowMap, Segments
 from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.numerics.escape import escape_control, escape_line
 from sketchmeans.report import pictures, words
-from sketchmeans.report.cards import make_cards, make_downloads
+from sketchmeans.report.cards import make_cards, make_downloads, make_segment_cards
 from sketchmeans.report.drawing import DARK, LIGHT, Picture, shorten
 from sketchmeans.theory.results import format_value
 
@@ -41,7 +41,10 @@ class Findings:
     model: Model
     data: str
     names: Sequence[str]
+    #: Which of these stand for a level of a category.
+    levels: Collection[int]
     summary: ClusterSummary
+    segments: Segments
     row_map: RowMap
     certificate: Certificate | None
     paths: Sequence[Mapping[str, Any]]
@@ -50,8 +53,8 @@ class Findings:
     command: str | None
 
 
-def render_page(found: Findings) -> str:
-    """Return the HTML of the page."""
+def load_template(name: str) -> Template:
+    """Return a template that escapes everything that comes from data."""
     environment = Environment(
         loader=PackageLoader("sketchmeans.report"),
         autoescape=True,  # names and classes come from the data
@@ -61,19 +64,37 @@ def render_page(found: Findings) -> str:
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _make_breakable
+    environment.globals |= {
+        "made": datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
+        "light": LIGHT,
+        "dark": DARK,
+    }
+    return environment.get_template(name)
+
+
+def render_page(found: Findings) -> str:
+    """Return the HTML of the page."""
     summary, model, agreement = found.summary, found.model, found.summary.agreement
-    cards = make_cards(summary, found.names, found.image_shape)
-    return environment.get_template("page.html").render(
+    segments = make_segment_cards(found.segments)
+    cards = make_cards(
+        summary, found.names, found.image_shape, found.segments, found.levels
+    )
+    return load_template("page.html").render(
         title=found.title,
-        lead=words.describe_fit(model, summary, len(found.names)),
+        lead=words.describe_certainty(found.segments),
+        segments=segments[:_OPEN_CARDS],
+        more_segments=segments[_OPEN_CARDS:],
+        id_column=found.segments.id_column,
+        note=found.segments.note,
+        fitted=words.describe_fit(model, summary, len(found.names)),
         tiles=_make_tiles(found),
         plain_words=_describe_result(found),
         proved=_measure_proof(found.certificate),
         agreement=agreement and words.describe_agreement(agreement),
-        facts=_list_facts(found),
+        facts=list_facts(found),
         cards=cards[:_OPEN_CARDS],
         more_cards=cards[_OPEN_CARDS:],
-        downloads=make_downloads(summary, found.names),
+        downloads=make_downloads(summary, found.names, found.segments),
         has_images=found.image_shape is not None,
         overview=_draw_overview(found),
         fit=_draw_fit(found),
@@ -86,9 +107,6 @@ def render_page(found: Findings) -> str:
             for name, value in model.get_params(deep=False).items()
         ],
         versions=_list_versions(),
-        made=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
-        light=LIGHT,
-        dark=DARK,
     )
 
 
@@ -120,7 +138,7 @@ def _make_tiles(found: Findings) -> list[tuple[str, str, str]]:
     cost = format_value(summary.cost)
     tiles = [
         (f"{summary.n_rows:,}", "rows", ""),
-        (f"{summary.n_clusters:,}", "clusters", sizes),
+        (f"{summary.n_clusters:,}", "segments", sizes),
         (cost, "cost", "mean squared distance to the centre"),
     ]
     if certificate is not None and isfinite(certificate.ratio):
@@ -137,7 +155,7 @@ def _make_tiles(found: Findings) -> list[tuple[str, str, str]]:
 
 def _draw_overview(found: Findings) -> list[Picture]:
     summary = found.summary
-    drawn = [pictures.picture_map(found.row_map, summary.n_rows)]
+    drawn = [pictures.picture_map(found.row_map, summary.n_rows, summary.segment_names)]
     if summary.n_clusters > 1:
         drawn.append(pictures.picture_sizes(summary))
         drawn.append(pictures.picture_margins(summary))
@@ -158,7 +176,7 @@ def _draw_fit(found: Findings) -> list[Picture]:
     return [picture for picture in drawn if picture is not None]
 
 
-def _list_facts(found: Findings) -> list[tuple[str, str]]:
+def list_facts(found: Findings) -> list[tuple[str, str]]:
     """Return what was clustered and how, as labels and texts."""
     model = found.model
     name = words.name_method(model)

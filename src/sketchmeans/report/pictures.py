@@ -12,16 +12,18 @@ from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
 from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.report import words
 from sketchmeans.report.drawing import Picture, make_csv, make_picture
+from sketchmeans.report.path_plots import (
+    plot_cost_path,
+    plot_landmark_path,
+    plot_path,
+)
 from sketchmeans.report.plots import (
     MOST_BARS,
     choose_columns,
     plot_agreement,
-    plot_cost_path,
     plot_features,
-    plot_landmark_path,
     plot_map,
     plot_margins,
-    plot_path,
     plot_residual,
     plot_sizes,
 )
@@ -29,8 +31,8 @@ from sketchmeans.report.words import format_count, format_share
 from sketchmeans.theory.results import format_value
 
 
-def picture_map(row_map: RowMap, n_rows: int) -> Picture:
-    """Return the map of a sample out of `n_rows` rows."""
+def picture_map(row_map: RowMap, n_rows: int, names: Sequence[str]) -> Picture:
+    """Return the map of a sample out of `n_rows` rows, in segments of these names."""
     n = len(row_map.indices)
     rows = format_count(n, "row")
     which = f"All {rows}" if n == n_rows else f"{rows} drawn at random"
@@ -50,9 +52,10 @@ def picture_map(row_map: RowMap, n_rows: int) -> Picture:
         f"Scatter plot of {rows} in two dimensions, coloured by {clusters}.",
         make_csv(
             "map.csv",
-            ["row", "cluster", "first axis", "second axis"],
+            ["row", "cluster", "segment", "first axis", "second axis"],
             row_map.indices,
             row_map.labels,
+            [names[label] for label in row_map.labels.tolist()],
             *row_map.points.T,
         ),
         height=4.6,
@@ -70,7 +73,13 @@ def picture_sizes(summary: ClusterSummary) -> Picture:
         "dashed line is the mean.",
         f"Bar chart of the sizes of {format_count(len(sizes), 'cluster')}: the largest "
         f"has {format_count(int(sizes.max()), 'row')}, the smallest {sizes.min():,}.",
-        make_csv("sizes.csv", ["cluster", "rows"], range(len(sizes)), sizes),
+        make_csv(
+            "sizes.csv",
+            ["cluster", "rows", "segment"],
+            range(len(sizes)),
+            sizes,
+            summary.segment_names,
+        ),
     )
 
 
@@ -106,8 +115,9 @@ def picture_features(summary: ClusterSummary, names: Sequence[str]) -> Picture:
         f"{format_count(len(columns), 'feature')}: standardised differences of means.",
         make_csv(
             "features.csv",
-            ["cluster", *(names[j] for j in columns)],
+            ["cluster", "segment", *(names[j] for j in columns)],
             range(len(differences)),
+            summary.segment_names,
             *differences[:, columns].T,
         ),
         height=_choose_height(n_clusters),

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from sketchmeans.cluster.within import find_clusterer
 from sketchmeans.report.drawing import LIGHT, Theme, prepare_axes
 
 
@@ -26,6 +27,7 @@ def plot_eigenvalues(
     ax : Axes, optional
     theme : Theme
     """
+    model = find_clusterer(model)
     values = getattr(model, "eigenvalues_", None)
     if values is None:
         raise ValueError(f"model={model!r} should be a fitted SpectralKMeans.")

@@ -7,7 +7,13 @@ from math import isfinite, log, sqrt
 import numpy as np
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SpectralKMeans
-from sketchmeans.diagnostics import Agreement, Certificate, ClusterSummary, RowMap
+from sketchmeans.diagnostics import (
+    Agreement,
+    Certificate,
+    ClusterSummary,
+    RowMap,
+    Segments,
+)
 from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.kernels import RBF
 from sketchmeans.theory.results import format_value
@@ -66,6 +72,25 @@ def describe_fit(model: Model, summary: ClusterSummary, n_features: int) -> str:
     if landmarks is not None:
         text += f" with {format_count(int(landmarks.shape[0]), 'landmark')}"
     return f"{text}."
+
+
+def describe_certainty(found: Segments) -> str:
+    """Return the sentence below the title: how many segments, and how sure they are."""
+    k = len(found.segments)
+    start = f"{format_count(found.n_rows, 'row')} in {format_count(k, 'segment')}."
+    words = [s.verdict[0] for s in found.segments if s.verdict is not None]
+    if not words:
+        return start
+    n_sure = sum(word in ("stable", "rather stable") for word in words)
+    if n_sure == k:
+        return f"{start} Another sample of the rows would show the same segments again."
+    if not n_sure:
+        return f"{start} None is sure: another sample may well show other segments."
+    others = "one is" if len(words) - n_sure == 1 else f"{len(words) - n_sure} are"
+    return (
+        f"{start} {n_sure} would show again in another sample of the rows; {others} "
+        "less sure."
+    )
 
 
 def describe_weights(model: Model) -> str:

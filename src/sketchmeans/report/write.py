@@ -4,28 +4,41 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 
 from sketchmeans.cluster import SpectralKMeans
+from sketchmeans.cluster.within import find_feature_names, open_pipeline
 from sketchmeans.data.input import validate_input
+from sketchmeans.data.preparation import PreparedSource, Table
 from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics import (
     Certificate,
     ClusterSummary,
     RowMap,
+    Segments,
     certificate,
-    cluster_summary,
     row_map,
 )
-from sketchmeans.diagnostics.fitted import AnyModel, check_any_model, has_given_kernel
+from sketchmeans.diagnostics.fitted import AnyModel, has_given_kernel
+from sketchmeans.diagnostics.segment_facts import list_levels
+from sketchmeans.diagnostics.segments import (
+    describe_members,
+    find_id_column,
+    open_described,
+    read_ids,
+)
+from sketchmeans.diagnostics.summary import summarize_members
 from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
-from sketchmeans.report.page import Findings, render_page
+from sketchmeans.report.page import Findings, list_facts, render_page
+from sketchmeans.report.workbook import check_workbooks, write_workbook
 from sketchmeans.theory.results import Result, format_value
 
 #: Rows of the map.
@@ -45,16 +58,24 @@ class Report(Result):
     Attributes
     ----------
     path : str
-        The HTML file.
+        The file.
+    title : str
+    segments : Segments
+        Who the clusters are.
     summary : ClusterSummary
     row_map : RowMap
     certificate : Certificate or None
+    technical : dict of str to str
+        What was clustered and how.
     """
 
     path: str
+    title: str
+    segments: Segments
     summary: ClusterSummary
     row_map: RowMap
     certificate: Certificate | None
+    technical: dict[str, str]
 
     def _lines(self) -> list[tuple[str, str]]:
         lines = [
@@ -81,16 +102,19 @@ def write_report(
     sample_size: int = SAMPLE_SIZE,
     certificate: str | Certificate | None = "auto",
     paths: Paths | None = None,
+    id_column: str | None = None,
+    xlsx: str | os.PathLike[str] | None = None,
+    source_name: str | None = None,
     random_state: Any = 0,
     on_stage: Callable[[str], Any] = lambda name: None,
 ) -> Report:
     """Write what a fitted model found in some rows as one HTML file.
 
-    The page is self-contained: no network, no scripts.  It describes sizes, cost and
-    certified ratio in sentences, shows every cluster with its typical rows and the
-    features that set it apart, a map of a sample, and how the fit went; every figure
-    comes with its numbers as CSV.  It is readable on a phone, in dark and light, and on
-    paper.
+    The page is self-contained: no network, no scripts.  It starts with who the segments
+    are, as `describe_segments` does; then come a map of a sample, every cluster with
+    its typical rows and the features that set it apart, and in one section at the end
+    cost, certified ratio and how the fit went.  Every figure comes with its numbers as
+    CSV.  It is readable on a phone, in dark and light, and on paper.
 
     Costs a pass of n·m·(d + k) over the rows, and up to 10 seconds for the certificate;
     rows are read block by block, so files may be larger than memory.  The file appears
@@ -98,13 +122,15 @@ def write_report(
 
     Parameters
     ----------
-    model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans
-        Fitted.
-    X : array-like, sparse matrix, path or `Source`, of shape (n, d)
+    model : TableClusterer, KernelKMeans, NystromKMeans, SketchedKMeans or \
+SpectralKMeans
+        Fitted; also at the end of a `Pipeline`.
+    X : DataFrame, array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
         ``kernel="precomputed"``.
     path : str or PathLike
-        The HTML file to write; one that exists is replaced.
+        The HTML file to write; one that exists is replaced.  If it ends in .xlsx, the
+        same is written as a workbook (``pip install sketchmeans[excel]``).
     y : array-like of shape (n,), optional
         Known classes, to compare the clusters with.
     feature_names : sequence of str, optional
@@ -124,11 +150,18 @@ def write_report(
     paths : table or sequence of tables, optional
         What `diagnostics.bandwidth_path` and `diagnostics.cluster_count_path` returned,
         to be drawn.
+    id_column : str, optional
+        Column that names rows; by default the first that the fit took for an
+        identifier.  For a `TableClusterer`.
+    xlsx : str or PathLike, optional
+        Write a workbook, too.
+    source_name : str, optional
+        What the page calls the file `X`, if not by its path.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the sample, and the subsamples of a certificate.
+        Draws the samples, and the subsamples of a certificate.
     on_stage : callable, optional
-        Called with the name of each stage before it: "clusters", "map", "certificate"
-        and "pictures".
+        Called with the name of each stage before it: "clusters", "segments", "map",
+        "certificate" and "pictures".
 
     Returns
     -------
@@ -149,46 +182,89 @@ def write_report(
     >>> report.summary.n_rows
     150
     """
-    model = check_any_model(model)
-    target = _check_path(path)
+    page, book = _check_files(path, xlsx)
     check_integer("sample_size", sample_size)
-    table = validate_input(model, X, reset=False)
-    if isinstance(table, Source):
-        X = table  # opened once: opening a text file reads through it
-    names = _resolve_names(feature_names, model, table)
+    if feature_names is None and isinstance(model, Pipeline):
+        feature_names = find_feature_names(model)
+    model, X = open_pipeline(model, X)
+    inner, source, table = open_described(model, X)
+    id_column = find_id_column(model, table, id_column)
+    rows = validate_input(inner, source, reset=False)
+    names = _resolve_names(feature_names, inner, rows)
     shape = _check_shape(image_shape, names)
     tables = _check_paths(paths)
     if not isinstance(certificate, Certificate | None):
         check_option(
             "certificate", certificate, ("auto", "semidefinite", "nystrom", "subsample")
         )
+    segment_rng = as_generator(random_state, copy=True)  # as in describe_segments
     map_rng, bound_rng = as_generator(random_state).spawn(2)
     on_stage("clusters")
     n_exemplars = _EXEMPLARS if shape is None else _IMAGES
-    summary = cluster_summary(model, X, y=y, n_exemplars=n_exemplars)
-    on_stage("map")
-    sampled = row_map(model, X, sample_size=sample_size, random_state=map_rng)
-    on_stage("certificate")
-    bound = _certify(model, X, certificate, bound_rng)
-    on_stage("pictures")
-    page = render_page(
-        Findings(
-            model=model,
-            data=_describe_table(table),
-            names=names,
-            summary=summary,
-            row_map=sampled,
-            certificate=bound,
-            paths=tables,
-            image_shape=shape,
-            title=_make_title(table) if title is None else str(title),
-            command=command,
-        )
+    summary, members = summarize_members(
+        inner, source, y=_select_classes(source, y), n_exemplars=n_exemplars
     )
-    with open_atomic(target) as file:
+    on_stage("segments")
+    segments = describe_members(
+        model,
+        source,
+        members,
+        summary.exemplar_indices,
+        ids=read_ids(table, id_column, summary),
+        feature_names=names if shape is None else [],  # pixels say nothing
+        rng=segment_rng,
+    )
+    on_stage("map")
+    sampled = row_map(inner, source, sample_size=sample_size, random_state=map_rng)
+    on_stage("certificate")
+    bound = _certify(inner, source, certificate, bound_rng)
+    on_stage("pictures")
+    called = source_name if isinstance(rows, Source) else None
+    found = Findings(
+        model=inner,
+        data=_describe_table(rows, called),
+        names=names,
+        levels=list_levels(source),
+        summary=replace(summary, segment_names=segments.names),
+        segments=segments,
+        row_map=sampled,
+        certificate=bound,
+        paths=tables,
+        image_shape=shape,
+        title=_make_title(rows, called) if title is None else str(title),
+        command=command,
+    )
+    return _write(found, page, book)
+
+
+def _write(found: Findings, page: Path | None, book: Path | None) -> Report:
+    """Write the page and the workbook, and return what is in them."""
+    report = Report(
+        os.fspath(page or book or ""),
+        found.title,
+        found.segments,
+        found.summary,
+        found.row_map,
+        found.certificate,
+        dict(list_facts(found)),
+    )
+    if page is not None:
         # A name may hold half of a surrogate pair, which no file can.
-        file.write(page.encode("utf-8", errors="replace"))
-    return Report(os.fspath(target), summary, sampled, bound)
+        text = render_page(found).encode("utf-8", errors="replace")
+        with open_atomic(page) as file:
+            file.write(text)
+    if book is not None:
+        with open_atomic(book) as file:
+            write_workbook(file, report)
+    return report
+
+
+def _select_classes(source: Any, y: Any) -> Any:
+    """Return the classes of the rows that are kept, if those of all rows are given."""
+    if y is None or not isinstance(source, PreparedSource):
+        return y
+    is_of_all = len(y) == source.n_table_rows != len(source)
+    return source.select(np.asarray(y)) if is_of_all else y
 
 
 def _certify(
@@ -212,7 +288,19 @@ def _certify(
     )
 
 
-def _check_path(path: Any) -> Path:
+def _check_files(path: Any, xlsx: Any) -> tuple[Path | None, Path | None]:
+    """Return the page and the workbook to write, of which one may be missing."""
+    page = _check_path("path", path)
+    book = None if xlsx is None else _check_path("xlsx", xlsx)
+    is_book = page.suffix.lower() == ".xlsx"
+    if is_book and book is not None:
+        raise ValueError(f"xlsx={xlsx!r} should be None: path={path!r} is a workbook.")
+    if is_book or book is not None:
+        check_workbooks()
+    return (None, page) if is_book else (page, book)
+
+
+def _check_path(name: str, path: Any) -> Path:
     """Raise if the file cannot be written, before the work is done."""
     reason = ""
     if isinstance(path, str | os.PathLike):
@@ -223,7 +311,7 @@ def _check_path(path: Any) -> Path:
         else:
             return Path(path)
     raise ValueError(
-        f"path={path!r} should be the path of a file in a folder that exists and can "
+        f"{name}={path!r} should be the path of a file in a folder that exists and can "
         f"be written to{reason}."
     )
 
@@ -278,18 +366,19 @@ def _check_paths(paths: Any) -> list[Any]:
     return tables
 
 
-def _make_title(table: Any) -> str:
-    if isinstance(table, Source):
-        return f"Clusters of {os.path.basename(os.path.normpath(table.path))}"
-    return "Clusters"
+def _make_title(table: Any, called: str | None) -> str:
+    if isinstance(table, Source) and table.path != Table.path:
+        name = os.path.basename(os.path.normpath(called or table.path))
+        return f"Segments of {name}"
+    return "Segments"
 
 
-def _describe_table(table: Any) -> str:
+def _describe_table(table: Any, called: str | None) -> str:
     n, d = table.shape
     size = f"{n:,} rows × {d:,} columns, {table.dtype}"
     if isinstance(table, Source):
         kind = ", sparse" if table.is_sparse else ""
-        return f"{table.path}: {size}{kind}"
+        return f"{called or table.path}: {size}{kind}"
     if sparse.issparse(table):
         return f"a sparse table: {size}, {table.nnz:,} values stored"
     return f"a table in memory: {size}"

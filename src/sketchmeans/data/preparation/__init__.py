@@ -7,6 +7,7 @@ from sketchmeans.data.preparation.column_plan import (
     USED_KINDS,
     ColumnPlan,
 )
+from sketchmeans.data.preparation.dicts import are_dicts, table_of_dicts
 from sketchmeans.data.preparation.encoded import open_encoded, warn_of_unseen
 from sketchmeans.data.preparation.encoders import (
     BooleanEncoder,
@@ -48,6 +49,7 @@ __all__ = [
     "PreparedSource",
     "Table",
     "WatchedTable",
+    "are_dicts",
     "as_table",
     "check_as_kinds",
     "check_usable",
@@ -59,5 +61,6 @@ __all__ = [
     "match_columns",
     "open_encoded",
     "plan_table",
+    "table_of_dicts",
     "warn_of_unseen",
 ]

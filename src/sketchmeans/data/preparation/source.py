@@ -66,6 +66,10 @@ class PreparedSource(WrappedSource):
     def take(self, indices: Array) -> Block:
         return self._prepare(self.inner.take(self.numbers(indices)), None)
 
+    def prepare(self, raw: Block) -> Block:
+        """Return rows of the table, read before, as they are prepared."""
+        return self._prepare(raw, None)
+
     def _read_raw(self, start: int, stop: int) -> Block:
         if self._kept is None:
             return self.inner.read(start, stop)

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import check_table
+from sketchmeans.data.preparation.dicts import are_dicts, table_of_dicts
 from sketchmeans.data.sources import (
     Dialect,
     Source,
@@ -122,6 +123,7 @@ def as_table(
         return _SourceTable(X)
     if is_stream(X) and find_adapter(X) is None:
         return _StreamTable(X)
+    X = table_of_dicts(X) if are_dicts(X) else X
     try:
         frame = nw.from_native(X, pass_through=True)
     except DuplicateError:

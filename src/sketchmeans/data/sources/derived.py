@@ -124,8 +124,11 @@ class ArraySource(Source):
 
     path = "The table"
 
-    def __init__(self, table: Block) -> None:
+    def __init__(
+        self, table: Block, feature_names: Sequence[str] | None = None
+    ) -> None:
         self._table = table
+        self.feature_names = None if feature_names is None else tuple(feature_names)
         self.shape, self.dtype = table.shape, table.dtype
         self.is_sparse = sparse.issparse(table)
         self.nnz = table.nnz if is_csr(table) else 0

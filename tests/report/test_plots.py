@@ -1,0 +1,51 @@
+"""Plots take a model and a table, as scikit-learn's displays do."""
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from sklearn.datasets import make_blobs
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sketchmeans import NystromKMeans, TableClusterer
+from sketchmeans.diagnostics import cluster_summary, row_map
+from sketchmeans.report import (
+    plot_agreement,
+    plot_cost_path,
+    plot_features,
+    plot_map,
+    plot_margins,
+    plot_residual,
+    plot_sizes,
+)
+
+X, Y = make_blobs(150, 4, centers=3, random_state=0)
+
+
+@pytest.mark.parametrize("wrap", ["plain", "pipeline", "table"])
+def test_plots_take_a_model_and_a_table(wrap):
+    frame = pd.DataFrame(X, columns=[f"col {j}" for j in range(X.shape[1])])
+    inner = NystromKMeans(3, n_landmarks=20, random_state=0)
+    model = {
+        "plain": inner,
+        "pipeline": make_pipeline(StandardScaler(), inner),
+        "table": TableClusterer(inner),
+    }[wrap].fit(frame)
+    for plot in (plot_map, plot_sizes, plot_margins, plot_residual):
+        assert plot(model, frame, ax=Figure().add_subplot()).has_data()
+    ax = plot_features(model, frame, ax=Figure().add_subplot())
+    assert {text.get_text() for text in ax.get_xticklabels()} <= set(frame.columns)
+    assert plot_agreement(model, frame, Y, ax=Figure().add_subplot()).has_data()
+    assert plot_cost_path(model, ax=Figure().add_subplot()).has_data()
+    for wrong in (None, Figure().add_subplot()):
+        with pytest.raises(ValueError, match=r"should be a table.* given as ax="):
+            plot_sizes(model, wrong)
+    with pytest.raises(ValueError, match="y=None should be the known classes"):
+        plot_agreement(model, frame)
+    for plot, found in (
+        (plot_sizes, cluster_summary(model, frame)),
+        (plot_map, row_map(model, frame)),
+        (plot_agreement, cluster_summary(model, frame, y=Y).agreement),
+    ):
+        with pytest.raises(ValueError, match="X of type DataFrame should be None"):
+            plot(found, frame)
