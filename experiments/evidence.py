@@ -120,6 +120,8 @@ def over_draws(
     decisive, limits = estimate, region
     if margin is not None:
         decisive, limits = float(margin(values)), (0.0, inf)
+        # Shares and ranks have ends, which a widened interval would leave.
+        low, high = np.clip([low, high], np.nanmin(found), np.nanmax(found))
         error = _resample(values, margin)[1]
     inside, outside = _p_values(decisive, error, limits, n)
     gap = min(decisive - limits[0], limits[1] - decisive)
@@ -136,7 +138,10 @@ def _resample(
     """Return a statistic of resampled draws, and its standard error."""
     n = len(values)
     chosen = np.random.default_rng(0).integers(n, size=(_RESAMPLES, n))
-    found = np.array([statistic(values[rows]) for rows in chosen])
+    if statistic is np.mean:  # all resamples at once, a hundred times as fast
+        found = values[chosen].reshape(_RESAMPLES, -1).mean(axis=1)
+    else:
+        found = np.array([statistic(values[rows]) for rows in chosen])
     error = np.sqrt(n / (n - 1.0)) * float(np.nanstd(found))
     is_rounding = error <= _NO_SPREAD * max(abs(float(statistic(values))), 1.0)
     return found, 0.0 if is_rounding else float(error)

@@ -347,7 +347,7 @@ def _sizes_claim(table: pd.DataFrame, ladder: pd.DataFrame) -> Evidence:
         n = int(mine.n.iloc[0])
         # Lemma 1: m = c κ² (n/γ) ln(n/δ)/ε² with c = 12; `preserved_gamma` has ε = 1/2.
         constant = 0.25 * wide[_SAMPLERS[0]].median() / (_FINE_SHARE * log(n / _DELTA))
-        words.append(f"{name} {sizes} (so 12 of Lemma 1 could be {constant:.2g})")
+        words.append(f"{name} {sizes} ({constant:.2g} in place of Lemma 1's 12)")
         if name == _MADE:
             parts.append(
                 over_draws(f"log₂ uniform/scores on {name}", ratio, (1.0, inf))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from experiments.store import Store, check_one_origin
 from experiments.tables import markdown
 
 Tables = dict[str, pd.DataFrame]
+Gathered = dict[str, list[Evidence]]
 
 _INTRODUCTION = """# The papers, re-run
 
@@ -74,13 +76,17 @@ def results(out: Path) -> Tables:
 def report_text(out: Path) -> str:
     """Return what RESULTS.md says."""
     tables = results(out)
-    findings = collect(tables)
+    evidence = gather(tables)
+    findings = decide(evidence)
     short = {name: _shortage(name, table) for name, table in tables.items()}
     small = [f"{name}: {words}" for name, words in short.items() if words]
     parts = [_INTRODUCTION, _provenance(out, tables)]
     if small:
         parts.append(_SMALL.format(names="; ".join(small)))
-    parts += [f"**{tally(findings)}**\n", _verdicts(findings, _shortages(tables))]
+    parts += [
+        f"**{tally(findings)}**\n",
+        _verdicts(findings, _shortages(evidence, short)),
+    ]
     parts += [landmark_guide(tables), feature_guide(tables)]
     parts += [_section(name, table) for name, table in tables.items()]
     parts += [_data_section(), _machine(out)]
@@ -108,26 +114,29 @@ def _shortage(name: str, table: pd.DataFrame) -> str:
     return words
 
 
-def _shortages(tables: Tables) -> dict[str, str]:
+def _shortages(gathered: Gathered, short: dict[str, str]) -> dict[str, str]:
     """Return in words what the experiments of each claim lack."""
     found: dict[str, list[str]] = {}
-    for name, table in tables.items():
-        if words := _shortage(name, table):
-            for item in EXPERIMENTS[name].claims(table):
-                found.setdefault(item.claim, []).append(words)
+    for name, items in gathered.items():
+        for item in items if short[name] else ():
+            found.setdefault(item.claim, []).append(short[name])
     return {claim: ", ".join(dict.fromkeys(words)) for claim, words in found.items()}
 
 
-def collect(tables: Tables) -> dict[str, Finding]:
+def gather(tables: Tables) -> Gathered:
+    """Return the evidence of each experiment."""
+    return {name: EXPERIMENTS[name].claims(table) for name, table in tables.items()}
+
+
+def decide(gathered: Gathered) -> dict[str, Finding]:
     """Return the finding on every claim, judged paper by paper."""
     evidence: dict[str, Evidence] = {}
-    for name, table in tables.items():
-        for item in EXPERIMENTS[name].claims(table):
-            # Costs and times of a claim may be of two experiments.
-            known = evidence.get(item.claim, Evidence(item.claim, ()))
-            notes = [note for note in (known.note, item.note) if note]
-            both = [*known.parts, *item.parts]
-            evidence[item.claim] = Evidence(item.claim, both, "; ".join(notes))
+    for item in chain.from_iterable(gathered.values()):
+        # Costs and times of a claim may be of two experiments.
+        known = evidence.get(item.claim, Evidence(item.claim, ()))
+        notes = [note for note in (known.note, item.note) if note]
+        both = [*known.parts, *item.parts]
+        evidence[item.claim] = Evidence(item.claim, both, "; ".join(notes))
     papers: dict[str, list[Evidence]] = {}
     for claim in CLAIMS.values():
         found = evidence.get(claim.id, Evidence(claim.id, (), "its cells were not run"))
@@ -139,15 +148,14 @@ def collect(tables: Tables) -> dict[str, Finding]:
 
 def undecided_experiments(out: Path, names: list[str]) -> list[str]:
     """Return the experiments that leave one of their claims undecided."""
-    tables = results(out)
-    findings = collect(tables)
+    gathered = gather(results(out))
+    findings = decide(gathered)
     return [
         name
         for name in names
-        if name in tables
-        and any(
+        if any(
             findings[item.claim].verdict is Verdict.UNDECIDED
-            for item in EXPERIMENTS[name].claims(tables[name])
+            for item in gathered.get(name, ())
         )
     ]
 

@@ -24,7 +24,8 @@ from experiments.evidence import Verdict
 from experiments.grid import run_cells, seed_of
 from experiments.partitions import all_partitions, optimal_cost
 from experiments.report import (
-    collect,
+    decide,
+    gather,
     report_text,
     results,
     undecided_experiments,
@@ -152,10 +153,10 @@ def test_rows_of_several_commits_are_refused(smoke: Path, tmp_path: Path) -> Non
 
 def test_undecided_experiments_are_run_on(smoke: Path) -> None:
     again = undecided_experiments(smoke, list(EXPERIMENTS))
-    findings = collect(results(smoke))
+    gathered = gather(results(smoke))
+    findings = decide(gathered)
     for name in EXPERIMENTS:
-        claims = EXPERIMENTS[name].claims(results(smoke)[name])
-        verdicts = {findings[item.claim].verdict for item in claims}
+        verdicts = {findings[item.claim].verdict for item in gathered[name]}
         assert (name in again) is (Verdict.UNDECIDED in verdicts)
     # Two repeats leave something open.
     assert again
