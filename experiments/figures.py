@@ -31,7 +31,7 @@ COLOURS = (
     "#66a61e",
     "#e7298a",
 )
-_PALETTE = 48
+_PALETTE = 96
 
 
 def style(position: int) -> dict[str, Any]:
