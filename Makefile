@@ -20,13 +20,16 @@ DOCS_STAMP := $(VENV)/.sketchmeans-docs
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-numerical lint demo docs docs-serve bench bench-plane clean
+.PHONY: help test test-slow test-numerical lint demo docs docs-serve bench bench-plane clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 test: lint  ## Lint, check types, run the tests and the doctests
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+
+test-slow: $(STAMP)  ## The tests that take long: faults of a cluster, large files, Spark
+	$(BIN)/python -m pytest -q -n $(JOBS) -m slow tests
 
 test-numerical: $(STAMP)  ## The numerical tests alone, say with OPENBLAS_CORETYPE=Nehalem
 	$(BIN)/python -m pytest -q -n $(JOBS) $(NUMERICAL)

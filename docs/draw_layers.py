@@ -26,6 +26,7 @@ LAYERS = (
     "nystrom",
     "cluster",
     "distributed",
+    "spark",
     "theory",
     "diagnostics",
     "persistence",

@@ -20,7 +20,16 @@ class Hidden(PathFinder):
 
 sys.meta_path[sys.meta_path.index(PathFinder)] = Hidden
 """
-EXTRAS = ("rich", "typer", "pyarrow", "dask", "distributed", "matplotlib", "jinja2")
+EXTRAS = (
+    "pyspark",
+    "rich",
+    "typer",
+    "pyarrow",
+    "dask",
+    "distributed",
+    "matplotlib",
+    "jinja2",
+)
 OTHERS = ("pandas", "polars", "pytest", "_pytest", "hypothesis")
 
 

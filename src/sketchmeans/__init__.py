@@ -83,6 +83,7 @@ _HOMES = {
 }
 
 register_adapter("dask", "sketchmeans.distributed")
+register_adapter("pyspark", "sketchmeans.spark")
 
 
 def __getattr__(name: str) -> Any:

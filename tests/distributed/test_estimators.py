@@ -26,6 +26,7 @@ from sketchmeans import (
 )
 from sketchmeans.diagnostics import certificate
 from sketchmeans.landmarks import KernelKMeansPlusPlus
+from sketchmeans.report import write_report
 
 pytestmark = pytest.mark.dask
 
@@ -226,6 +227,29 @@ def test_certificates_work_where_the_rows_are(X, weights, estimator, method):
     expected = certificate(model, X, **options)
     assert found.lower_bound == pytest.approx(expected.lower_bound, rel=1e-6)
     assert found.cost == pytest.approx(expected.cost, rel=1e-6)
+
+
+def test_a_spectral_fit_is_read_from_its_checkpoint(tmp_path):
+    X = np.random.default_rng(0).normal(size=(900, 3))
+    rows = da.from_array(X, chunks=(300, -1))
+    model = SpectralKMeans(3, n_landmarks=50, random_state=0)
+    first, again = (
+        clone(model).fit(rows, checkpoint=tmp_path / "run.ckpt") for _ in range(2)
+    )
+    labels = clone(model).fit(rows).labels_.compute()
+    np.testing.assert_array_equal(first.labels_.compute(), labels)
+    np.testing.assert_array_equal(again.labels_.compute(), labels)
+
+
+def test_reports_are_of_a_sample_and_say_so(X, tmp_path, monkeypatch):
+    monkeypatch.setattr("sketchmeans.report.write._REMOTE_ROWS", 300)
+    rows = da.from_array(X, chunks=(len(X) // 3, -1))
+    model = NystromKMeans(3, n_landmarks=20, random_state=0).fit(rows)
+    path = tmp_path / "report.html"
+    report = write_report(model, rows, path, certificate=None)
+    assert report.summary.n_rows == 300
+    told = "300 rows drawn at random, as a table in memory: 300 rows"
+    assert told in path.read_text(encoding="utf-8")
 
 
 def test_certificates_that_cut_all_rows_are_refused(X):

@@ -310,7 +310,8 @@ class Clusterer(
         # What is free takes longer to find out than the label of a row.
         is_array = isinstance(X, np.ndarray) and self.max_memory is None
         budget = None if is_array else memory_budget(self.max_memory)
-        if sample_weight is None:  # a Dask dataframe would have to be counted
+        # A Dask dataframe would have to be counted to check weights.
+        if sample_weight is None and getattr(X, "weight", None) is None:
             rows = as_rows(X, workers, budget=budget)
         else:
             rows = as_weighted_rows(X, sample_weight, workers, budget)

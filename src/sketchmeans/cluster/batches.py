@@ -9,10 +9,11 @@ import numpy as np
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, validate_input
-from sketchmeans.engine.blocks import local_engine
+from sketchmeans.engine.blocks import new_engine
 from sketchmeans.engine.space import LandmarkSpace, landmark_space
 from sketchmeans.engine.types import LloydResult
 from sketchmeans.numerics.linalg import check_no_overflow
+from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import all_or_nothing
 
@@ -38,6 +39,7 @@ def add_batch(model: Any, X: Any, sample_weight: Any) -> Any:
     with Workers(model.n_jobs) as workers:
         table = validate_input(model, X, reset=False)
         original = as_weighted_rows(table, sample_weight, workers)
+        original.persist(memory_budget(model.max_memory))
         rows, unit = model._view(original), original.weight_unit
         space = landmark_space(
             model.kernel_,
@@ -47,7 +49,7 @@ def add_batch(model: Any, X: Any, sample_weight: Any) -> Any:
             rank=model.rank,
             inverse=getattr(model, "_inverse", None),
         )
-        engine = local_engine(rows, space)
+        engine = new_engine(rows, space)
         before = space.read_centers(
             model.dual_coef_, model._squared_norms, getattr(model, "_means", None)
         )

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 
-from sketchmeans.cluster.batches import add_batch, forget_earlier, refuse_collection
+from sketchmeans.cluster.batches import add_batch, forget_earlier
 from sketchmeans.cluster.choice import select_landmarks
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
 from sketchmeans.cluster.remote import check_possible
@@ -267,7 +267,7 @@ class NystromKMeans(KernelClusterer):
             A .npy file for the labels, which replaces one of that name when the fit is
             done; ``labels_`` is then a read-only memory map of it.
         """
-        check_possible(self, X, checkpoint, labels_out)
+        check_possible(self, X, labels_out)
         check_labels_path(labels_out)
         check_checkpoint(self, checkpoint)
         self._check_params()
@@ -332,11 +332,10 @@ class NystromKMeans(KernelClusterer):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like, sparse matrix or Dask collection of shape (n, d)
         y : ignored
         sample_weight : array-like of shape (n,), optional
         """
-        refuse_collection(X)
         if not hasattr(self, "dual_coef_"):
             return self.fit(X, sample_weight=sample_weight)
         return add_batch(self, X, sample_weight)

@@ -7,20 +7,15 @@ from typing import Any
 from sketchmeans.data.adapters import find_adapter
 
 
-def check_possible(estimator: Any, X: Any, checkpoint: Any, labels_out: Any) -> None:
+def check_possible(estimator: Any, X: Any, labels_out: Any) -> None:
     """Raise where a Dask collection is fitted with what only one process can do."""
     if find_adapter(X) is None:
         return
-    if checkpoint is not None:
-        raise ValueError(
-            f"checkpoint={checkpoint!r} should be None with a Dask collection: all "
-            "results are on the workers, and Dask makes up for those that fail."
-        )
     if labels_out is not None:
         raise ValueError(
-            f"labels_out={labels_out!r} should be None with a Dask collection: labels_ "
-            "is a lazy Dask array, which can be written with its own to_zarr or "
-            "to_npy_stack."
+            f"labels_out={labels_out!r} should be None with rows on a cluster: labels_ "
+            "is a lazy Dask array (or a Spark DataFrame), which can be written with "
+            "its own to_zarr or to_npy_stack."
         )
     if estimator.__sklearn_tags__().input_tags.pairwise:
         raise ValueError(

@@ -86,7 +86,7 @@ def search_clusters(
         result = search.rescue_far_rows(engine, result, rng)
         if not is_remote:
             result, is_sound = audit_result(engine, result)
-    return Found(landmarks, space, engine, result, is_sound)
+    return Found(landmarks, space, engine, engine.place_labels(result), is_sound)
 
 
 def _span(model: Any, kernel: Kernel, rows: Rows, landmarks: Landmarks) -> SpanSpace:

@@ -241,7 +241,7 @@ class SpectralKMeans(Clusterer):
         labels_out : str or PathLike, optional
             A .npy file for the labels, of which ``labels_`` is then a memory map.
         """
-        check_possible(self, X, checkpoint, labels_out)
+        check_possible(self, X, labels_out)
         check_labels_path(labels_out)
         check_checkpoint(self, checkpoint)
         self._check_params()
@@ -272,7 +272,7 @@ class SpectralKMeans(Clusterer):
                 spectrum = smallest_eigenvalues(gram, k + _MORE_VALUES)
             with progress.stage(f"all {len(rows):,} rows", self.max_iter) as on_pass:
                 cut = search.run(engine, gram, spectrum, k, rngs[2], on_pass, saved)
-            result = cut.result
+            result = engine.place_labels(cut.result)
             exemplars = engine.exemplars(result.centers, result.labels)
             progress.finish()
         if saved is not None:

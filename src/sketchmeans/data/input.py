@@ -86,7 +86,12 @@ def normalise_weights(weights: Array | None) -> tuple[Array | None, float]:
 def as_weighted_rows(
     X: Any, sample_weight: Any, workers: Workers, budget: int | None = None
 ) -> Rows:
-    """Return the row source of a checked table, with weights on a scale of one."""
+    """Return the row source of a checked table, with weights on a scale of one.
+
+    A table may have a column of weights of its own.
+    """
+    if sample_weight is None:
+        sample_weight = getattr(X, "column_weights", None)
     weights = check_weights(sample_weight, X.shape[0])
     weights, unit = normalise_weights(weights)
     return as_rows(X, workers, weights, budget).with_unit(unit)

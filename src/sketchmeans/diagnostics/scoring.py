@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans.cluster import SpectralKMeans
 from sketchmeans.cluster.reference import TAIL_SHARES, Reference
 from sketchmeans.cluster.table import NO_CLUSTER, TableClusterer
+from sketchmeans.cluster.table_steps import open_prepared
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource, warn_of_unseen
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices, float_type
@@ -231,7 +232,7 @@ class ScoredRows:
         self._source: PreparedSource | None = None
         self._encoded: Source | None = None
         if isinstance(model, TableClusterer):
-            self._source = X = model._prepare(X)
+            self._source = X = open_prepared(model, X)
             self._encoded = X.inner
             if on_block is not None:
                 X.inner, self._on_block = _SeenSource(X.inner, on_block), None

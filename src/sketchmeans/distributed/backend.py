@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
 
+from sketchmeans.data.partitions import PartitionInfo
 from sketchmeans.distributed import tasks
 from sketchmeans.distributed.rows import DaskRows
 from sketchmeans.distributed.scheduler import (
-    compute,
     free_memory,
     literal,
     persist,
     task,
     tree_reduce,
 )
-from sketchmeans.distributed.table import Partition, join_parts
-from sketchmeans.distributed.tasks import Call, PartitionInfo, SpanInfo
+from sketchmeans.distributed.table import join_parts
 from sketchmeans.engine.bounds import RowState
+from sketchmeans.engine.partitions import (
+    Call,
+    PartLabels,
+    describe_space,
+    keep_blocks,
+    make_call,
+    map_chunk,
+    run_chunk,
+    split_state,
+    without_means,
+)
 from sketchmeans.engine.passes import Reduction
 from sketchmeans.engine.space import Space, SpanSpace, SparseSpace
 from sketchmeans.engine.store import is_worth_keeping
@@ -30,72 +39,6 @@ from sketchmeans.numerics.linalg import Array
 
 #: What a pass has left at each place: for each of its partitions.
 States = list[Delayed]
-
-
-class PartLabels:
-    """The labels of all rows for some restarts, which stay with the partitions."""
-
-    def __init__(self, states: States, rows: DaskRows, columns: list[int]) -> None:
-        self.states = states
-        self.columns = columns
-        self._rows = rows
-
-    def __getitem__(self, key: Any) -> Any:
-        """Return some of the restarts, or the labels of a few rows of the only one."""
-        if isinstance(key, tuple):
-            chosen = np.atleast_1d(np.asarray(self.columns)[key[1]]).tolist()
-            return PartLabels(self.states, self._rows, chosen)
-        numbers = np.asarray(key)
-        labels = np.empty(len(numbers), dtype=np.int32)
-        places, calls = [], []
-        for part, (state, place) in zip(self._partitions, self._homes(), strict=True):
-            own = (numbers >= part.start) & (numbers < part.start + part.length)
-            if own.any():
-                places.append(own)
-                given = (self.columns[0], literal(numbers[own] - part.start))
-                calls.append(task(tasks.labels_of, state, place, *given))
-        for own, found in zip(places, compute(calls), strict=True):
-            labels[own] = found
-        return labels
-
-    @property
-    def _partitions(self) -> list[Partition]:
-        return self._rows.X.partitions
-
-    def _homes(self) -> list[tuple[Delayed, int]]:
-        """Return what was left at the place of each partition, and its number there."""
-        found = {
-            number: (state, i)
-            for state, place in zip(self.states, self._rows.places, strict=True)
-            for i, number in enumerate(place)
-        }
-        return [found[number] for number in range(len(found))]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and restarts."""
-        return sum(part.length for part in self._partitions), len(self.columns)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    def beside(self, others: list[PartLabels]) -> PartLabels:
-        """Return these labels of one restart, and others of the same rows."""
-        every = [self, *others]
-        columns = [labels.columns[0] for labels in every]
-        states = [
-            task(tasks.stack_labels, list(states), columns)
-            for states in zip(*(labels.states for labels in every), strict=True)
-        ]
-        return PartLabels(persist(states), self._rows, list(range(len(columns))))
-
-    def to_dask(self) -> Any:
-        """Return the labels of the only restart as a Dask array."""
-        column = self.columns[0]
-        found = [task(tasks.labels_of, *home, column) for home in self._homes()]
-        lengths = [part.length for part in self._partitions]
-        return join_parts(found, lengths, (), np.dtype(np.int32))
 
 
 class DaskBackend:
@@ -116,13 +59,12 @@ class DaskBackend:
     @property
     def _space_info(self) -> Delayed:
         """The space, as it is now; landmarks are sent to the workers once."""
-        return self._span if isinstance(self.space, SpanSpace) else literal(self.space)
+        is_span = isinstance(self.space, SpanSpace)
+        return self._span if is_span else literal(describe_space(self.space))
 
     @cached_property
     def _span(self) -> Delayed:
-        space = self.space
-        assert isinstance(space, SpanSpace)
-        return literal(SpanInfo(space.kernel, space.landmarks, space.dtype))
+        return literal(describe_space(self.space))
 
     @cached_property
     def _sources(self) -> list[Any]:
@@ -139,24 +81,19 @@ class DaskBackend:
         is_fixed = not isinstance(space, SparseSpace)
         if not (is_fixed and is_worth_keeping(rows, space)) or size > free:
             return parts
-        return persist(rows.apply(tasks.keep_blocks, space.height, self._space_info))
+        return persist(rows.apply(keep_blocks, space.height, self._space_info))
 
-    def run(self, reduction: Reduction, *values: States | PartLabels) -> Any:
-        if not self.rows.X.partitions:
-            raise ValueError("X has 0 samples; at least one is needed for a pass.")
+    def run(self, reduction: Reduction, *values: Any) -> Any:
+        made, states = make_call(self, reduction, values)
+        call = literal(made)
         rows, sources = self.rows, self._sources
         parts: list[Any] | None = None  # the rows themselves
         if reduction.reads == "blocks":
             parts = sources
         elif reduction.reads == "nothing":
             parts = rows.by_place([None] * len(rows.X.partitions))
-        columns = tuple(getattr(value, "columns", None) for value in values)
-        states = [
-            value.states if isinstance(value, PartLabels) else value for value in values
-        ]
-        call = literal(Call(_without_means(reduction), columns))
         found = rows.apply(
-            tasks.run_chunk,
+            run_chunk,
             self.space.height,
             self._space_info,
             call,
@@ -176,16 +113,18 @@ class DaskBackend:
     def place(self, labels: Array | PartLabels) -> PartLabels:
         if isinstance(labels, PartLabels):
             return labels
-        parts = self.rows.X.partitions
-        given = [labels[part.start : part.start + part.length] for part in parts]
-        places = self.rows.by_place([(RowState(own), None) for own in given])
-        states = persist([literal(place) for place in places])
-        return self.labels(states, labels.shape[1])
+        return self.labels(self.send(RowState(labels)), labels.shape[1])
+
+    def send(self, state: RowState) -> States:
+        """Bring what a pass has left, and a checkpoint has kept, to the rows."""
+        own = split_state(state, [*self.rows.X.partitions])
+        places = self.rows.by_place([(part, None) for part in own])
+        return persist([literal(place) for place in places])
 
     def map_rows(self, reduction: Reduction, width: tuple[int, ...], dtype: Any) -> Any:
         """Return a lazy array; nothing is computed, not even the number of rows."""
         table = self.rows.X
-        call, space_info = literal(Call(_without_means(reduction))), self._space_info
+        call, space_info = literal(Call(without_means(reduction))), self._space_info
         lengths: list[Any] = table.known_lengths or [np.nan] * len(table.parts)
         starts = np.cumsum([0.0, *lengths])
         found = []
@@ -199,14 +138,5 @@ class DaskBackend:
                 name="Input X" if is_known else f"Partition {number} of X",
             )
             info = literal(info)
-            found.append(task(tasks.map_chunk, part, space_info, info, call))
+            found.append(task(map_chunk, part, space_info, info, call))
         return join_parts(found, lengths, width, dtype)
-
-
-def _without_means(reduction: Any) -> Reduction:
-    """Return a pass with what workers need of its centres."""
-    centers = getattr(reduction, "centers", None)
-    if centers is None:
-        return reduction
-    none = np.empty((*centers.squared_norms.shape, 0))
-    return replace(reduction, centers=replace(centers, means=none))

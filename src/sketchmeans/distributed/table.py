@@ -14,7 +14,7 @@ from dask.array.optimization import optimize
 from dask.delayed import Delayed
 from scipy import sparse
 
-from sketchmeans.data.rows import Block
+from sketchmeans.data.partitions import Declared, Partition, as_declared
 from sketchmeans.distributed.scheduler import (
     compute,
     free_memory,
@@ -28,23 +28,10 @@ _BYTES_PER_NONZERO = 12
 
 
 @dataclass(frozen=True)
-class Declared:
-    """What Dask says of a partition; None for what it does not know."""
-
-    number: int
-    length: int | None
-    width: int
-    names: tuple[Any, ...] | None
-
-
-@dataclass(frozen=True)
-class Partition:
-    """A partition that has rows, and the number of its first row."""
+class DaskPartition(Partition):
+    """A partition, and the task that has its rows."""
 
     rows: Delayed
-    start: int
-    length: int
-    declared: Declared
 
 
 class DaskTable:
@@ -57,6 +44,8 @@ class DaskTable:
 
     #: Whether the rows are kept where they were computed.
     is_persisted = False
+    #: The first partition, while it may be needed again.
+    _first: Delayed | None = None
 
     def __init__(
         self,
@@ -113,9 +102,11 @@ class DaskTable:
         free, is_elsewhere = free_memory(0)
         if not (is_elsewhere and self.parts):
             return
-        (size,) = compute([task(_count_bytes, self.parts[0])])
+        first, *others = self.parts
+        (first,) = persist([first])  # it is not computed twice
+        (size,) = compute([task(_count_bytes, first)])
         if 2 * size * len(self.parts) <= free:
-            self.parts = persist(self.parts)
+            self.parts = [first, *persist(others)]
             self.is_persisted = True
 
     @property
@@ -129,11 +120,11 @@ class DaskTable:
         return Declared(number, length, self.n_features, names)
 
     @cached_property
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[DaskPartition]:
         """The parts that have rows."""
         starts = np.cumsum([0, *self.lengths]).tolist()
         return [
-            Partition(part, start, length, self.declared(number, length))
+            DaskPartition(start, length, self.declared(number, length), part)
             for number, (part, start, length) in enumerate(
                 zip(self.parts, starts, self.lengths, strict=False)
             )
@@ -144,7 +135,8 @@ class DaskTable:
     def _sample(self) -> tuple[bool, float]:
         """Whether the first partition is sparse, and the bytes of its rows."""
         first = self.partitions[0]
-        described = task(_describe, first.rows, literal(first.declared))
+        (self._first,) = persist([first.rows])  # it is not computed twice
+        described = task(_describe, self._first, literal(first.declared))
         found: tuple[bool, float] = compute([described])[0]
         return found
 
@@ -163,11 +155,18 @@ class DaskTable:
         """Bytes of all rows, about."""
         return int(self.shape[0] * self._sample[1])
 
+    def forget_first(self) -> None:
+        """Let go of the partition that told what the others are like."""
+        self._first = None
+
     def persist(self) -> None:
         """Keep the rows where they are computed, or where they are already."""
         found = self.partitions
-        kept = persist([part.rows for part in found])
+        done = [] if self._first is None else [self._first]
+        # Not together: graphs of others hold the task of the first under its key.
+        kept = [*done, *persist([part.rows for part in found[len(done) :]])]
         self.is_persisted = True
+        self.forget_first()
         self.partitions = [
             replace(part, rows=rows) for part, rows in zip(found, kept, strict=True)
         ]
@@ -237,40 +236,6 @@ def _from_frame(X: Any) -> DaskTable:
 def _check_numeric(dtype: Any, what: str) -> None:
     if np.dtype(dtype).kind not in "biuf":
         raise ValueError(f"{what} has the type {dtype}; it should be numeric.")
-
-
-def as_block(part: Any, dtype: np.dtype[Any]) -> Block:
-    """Return a partition as a block of rows, in the process that holds it."""
-    if sparse.issparse(part):
-        return sparse.csr_array(part)
-    if hasattr(part, "to_numpy"):  # missing values become NaN, which is found later
-        return part.to_numpy(dtype=dtype)
-    return np.asarray(part)
-
-
-def as_declared(part: Any, declared: Declared) -> Any:
-    """Return a partition as Dask declares it, as far as it knows.
-
-    Columns are taken by their names, in any order: Dask looks at none of this when a
-    dataframe is made with ``verify_meta=False``.
-    """
-    length = part.shape[0] if declared.length is None else declared.length
-    expected = (length, declared.width)
-    if part.shape != expected:
-        raise ValueError(
-            f"Partition {declared.number} of X has the shape {tuple(part.shape)}; "
-            f"{expected} was expected, as Dask declares it."
-        )
-    names = declared.names
-    if names is None or not hasattr(part, "columns") or tuple(part.columns) == names:
-        return part
-    found = list(part.columns)
-    if set(found) != set(names) or len(set(found)) < len(found):
-        raise ValueError(
-            f"Partition {declared.number} of X has the columns {found}; {list(names)} "
-            "were expected, as Dask declares it."
-        )
-    return part[list(names)]
 
 
 def _with_own_keys(graph: Mapping[Any, Any]) -> dict[Any, Any]:

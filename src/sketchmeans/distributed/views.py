@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from dask.delayed import Delayed
 
+from sketchmeans.data.partitions import Declared, PartitionInfo, map_part
 from sketchmeans.data.rows import Block, block_height
-from sketchmeans.distributed import tasks
 from sketchmeans.distributed.scheduler import literal, task
-from sketchmeans.distributed.table import DaskTable, Declared, Partition, join_parts
-from sketchmeans.distributed.tasks import PartitionInfo
+from sketchmeans.distributed.table import DaskPartition, DaskTable, join_parts
 
 #: From a block of rows to other features of the same rows.
 Mapping = Callable[[Block], Block]
@@ -39,7 +38,7 @@ class MappedTable(DaskTable):
     def _map(self, part: Delayed, start: int | None, declared: Declared) -> Delayed:
         name = "Input X" if start is not None else f"Partition {declared.number} of X"
         info = PartitionInfo(start or 0, 0, self.source.dtype, declared, name=name)
-        return task(tasks.map_part, part, literal(info), self._function, self._height)
+        return task(map_part, part, literal(info), self._function, self._height)
 
     def _map_parts(self, parts: list[Delayed]) -> list[Delayed]:
         """Return parts of the source, mapped; the rows of each may not be counted."""
@@ -67,13 +66,13 @@ class MappedTable(DaskTable):
         return self.source.lengths
 
     @cached_property
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[DaskPartition]:
         return [
-            Partition(
-                self._map(part.rows, part.start, part.declared),
+            DaskPartition(
                 part.start,
                 part.length,
                 self.declared(part.declared.number, part.length),
+                self._map(part.rows, part.start, part.declared),
             )
             for part in self.source.partitions
         ]

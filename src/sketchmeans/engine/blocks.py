@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,10 @@ class BlockEngine:
         return BlockEngine(LocalBackend(self.backend.blocks.leading(size)))
 
     def state(self) -> dict[str, Array]:
-        return {} if self._bounds is None else self._bounds.to_arrays()
+        if self._bounds is None:
+            return {}
+        here = self._gather(self._bounds.rows)
+        return replace(self._bounds, rows=here).to_arrays()
 
     def restore(self, state: dict[str, Array]) -> None:
         if state:
@@ -211,6 +215,11 @@ class BlockEngine:
             self._full_pass(result.centers)
         assert self._bounds is not None
         return self._bounds.rows
+
+    def place_labels(self, result: LloydResult) -> LloydResult:
+        """Return a result whose labels are with its rows; a checkpoint had them."""
+        labels = self.backend.place(as_columns(result.labels))
+        return replace(result, labels=labels[:, 0])
 
     def _gather(self, state: Any) -> RowState:
         """Return what a pass has left with the rows, here."""

@@ -35,7 +35,8 @@ def flatten_results(results: list[LloydResult], labels: bool) -> Arrays:
             f"{i}/counts": result.counts,
             f"{i}/cost_path": np.array(result.cost_path),
             f"{i}/flags": np.array([result.converged, result.stopped]),
-            f"{i}/labels": result.labels if labels else np.empty(0, np.int32),
+            # Those on a cluster are brought here.
+            f"{i}/labels": np.asarray(result.labels if labels else [], np.int32),
         }
     return arrays
 

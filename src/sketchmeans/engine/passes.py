@@ -20,7 +20,7 @@ from sketchmeans.engine.bounds import CenterShifts, Reassign, RowState
 from sketchmeans.engine.store import KernelBlocks, Span
 from sketchmeans.engine.types import Centers, have_changed
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.sums import TreeSum
+from sketchmeans.numerics.sums import TreeSum, merge_sums
 
 
 class Reduction(ABC):
@@ -87,14 +87,6 @@ class ClusterPass(Reduction):
         sums, costs = np.split(summary.terms.total(), [int(np.prod(shape))])
         counts = summary.counts.total().reshape(shape[:2])
         return PassSums(sums.reshape(shape), counts, costs, summary.changed)
-
-
-def merge_sums(parts: list[TreeSum]) -> TreeSum:
-    """Return sums over several places."""
-    total = TreeSum()
-    for part in parts:
-        total.merge(part)
-    return total
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import numpy as np
 from sketchmeans.data.rows import block_slices, by_block
 from sketchmeans.engine.assign import CenterMatrix
 from sketchmeans.engine.bounds import CenterShifts, RowState
-from sketchmeans.engine.passes import Reduction, merge_sums
+from sketchmeans.engine.passes import Reduction
 from sketchmeans.engine.store import KernelBlocks, Span
 from sketchmeans.engine.types import Centers
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.sums import TreeSum
+from sketchmeans.numerics.sums import TreeSum, merge_sums
 
 
 class CostPass(Reduction):

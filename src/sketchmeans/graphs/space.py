@@ -18,11 +18,11 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.rows import Block
-from sketchmeans.engine.passes import Reduction, merge_sums
+from sketchmeans.engine.passes import Reduction
 from sketchmeans.engine.store import KernelBlocks, Span
 from sketchmeans.graphs.weights import Graph
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.sums import TreeSum
+from sketchmeans.numerics.sums import TreeSum, merge_sums
 
 
 class GraphSpace:

@@ -61,3 +61,11 @@ class TreeSum:
             rest._insert(level + 1, number >> 1, rest._nodes.pop(lowest))
         (total,) = rest._nodes.values()
         return total
+
+
+def merge_sums(parts: list[TreeSum]) -> TreeSum:
+    """Return sums over several places."""
+    total = TreeSum()
+    for part in parts:
+        total.merge(part)
+    return total

@@ -55,7 +55,7 @@ class FeatureRows:
         if find_adapter(self.rows) is not None:
             remote: Any = self.rows
             features = self._map
-            return remote.to_dask(lambda block: features(block).astype(dtype))
+            return remote.map_lazily(lambda block: features(block).astype(dtype))
 
         def write(part: slice, out: Array) -> None:
             out[...] = self.block(part.start, part.stop)

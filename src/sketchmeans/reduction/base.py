@@ -146,7 +146,7 @@ def transform_rows(rows: Rows, sketch: Sketch) -> Block:
     product = sketch.product(rows.dtype, rows.workers)
     if find_adapter(rows) is not None:
         lazy: Any = rows
-        return lazy.to_dask(lambda block: toarray(product(block)))
+        return lazy.map_lazily(lambda block: toarray(product(block)))
     height = pass_height(rows, sketch.width)
     if rows.is_sparse and sketch.keeps_sparse:
         edges = block_slices(len(rows), height)

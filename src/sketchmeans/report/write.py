@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from sketchmeans.cluster import SpectralKMeans
 from sketchmeans.cluster.within import find_feature_names, open_pipeline
+from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource, Table
 from sketchmeans.data.sources import Source
@@ -43,6 +44,8 @@ from sketchmeans.theory.results import Result, format_value
 
 #: Rows of the map.
 SAMPLE_SIZE = 2_000
+#: Rows on a cluster of which a report is made, at most.
+_REMOTE_ROWS = 100_000
 #: Typical rows of a cluster: as rows of a table, and as images.
 _EXEMPLARS, _IMAGES = 5, 8
 #: Seconds to look for a proof, and a ratio that is close enough.
@@ -125,9 +128,10 @@ def write_report(
     model : TableClusterer, KernelKMeans, NystromKMeans, SketchedKMeans or \
 SpectralKMeans
         Fitted; also at the end of a `Pipeline`.
-    X : DataFrame, array-like, sparse matrix, path or `Source`, of shape (n, d)
+    X : DataFrame, array-like, sparse matrix, path, `Source` or Dask collection
         As a rule the rows of the fit; its kernel matrix with
-        ``kernel="precomputed"``.
+        ``kernel="precomputed"``.  Of a Dask collection 100,000 rows are drawn at
+        random, and the report says so.
     path : str or PathLike
         The HTML file to write; one that exists is replaced.  If it ends in .xlsx, the
         same is written as a workbook (``pip install sketchmeans[excel]``).
@@ -184,6 +188,7 @@ SpectralKMeans
     """
     page, book = _check_files(path, xlsx)
     check_integer("sample_size", sample_size)
+    X, origin = _fetch_sample(X, y)
     if feature_names is None and isinstance(model, Pipeline):
         feature_names = find_feature_names(model)
     model, X = open_pipeline(model, X)
@@ -222,7 +227,7 @@ SpectralKMeans
     called = source_name if isinstance(rows, Source) else None
     found = Findings(
         model=inner,
-        data=_describe_table(rows, called),
+        data=origin + _describe_table(rows, called),
         names=names,
         levels=list_levels(source),
         summary=replace(summary, segment_names=segments.names),
@@ -257,6 +262,17 @@ def _write(found: Findings, page: Path | None, book: Path | None) -> Report:
         with open_atomic(book) as file:
             write_workbook(file, report)
     return report
+
+
+def _fetch_sample(X: Any, y: Any) -> tuple[Any, str]:
+    """Return a sample of rows that are on a cluster, and words that say so."""
+    if (adapter := find_adapter(X)) is None:
+        return X, ""
+    if y is not None:
+        raise ValueError("y should be None with rows on a cluster, which are sampled.")
+    rows, numbers = adapter.sample_table(X, _REMOTE_ROWS)
+    is_part = len(numbers) == _REMOTE_ROWS
+    return rows, f"{len(numbers):,} rows drawn at random, as " if is_part else ""
 
 
 def _select_classes(source: Any, y: Any) -> Any:
