@@ -2,8 +2,10 @@
 
 `run all` runs everything that PROTOCOL.md names: five repeats of each cell, then more
 of those experiments that leave a claim undecided.  Finished cells are not run again, so
-a run may be stopped at any time and repeated.  A run writes DIR/results/NAME.csv; the
-report reads those files and writes DIR/figures/NAME.png and DIR/RESULTS.md.
+a run may be stopped at any time and repeated.  What has no time for its full grid may
+be run with --quick into the same folder: the report says which claims rest on which
+grid.  A run writes DIR/results/NAME.csv; the report reads those files and writes
+DIR/figures/NAME.png and DIR/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = _options(arguments)
     out = options.out or _FOLDERS[options.grid]
     if options.action == "report":
-        print(f"wrote {write_report(out, options.grid)}")
+        print(f"wrote {write_report(out)}")
         return
     names = list(EXPERIMENTS) if "all" in options.names else options.names
     run = describe_run(
@@ -56,6 +58,7 @@ def _run_one(
         chosen(experiment.cells(options.grid, repeats), options.only),
         out / "results" / f"{name}.csv",
         run,
+        grid=options.grid,
         data=options.data,
         jobs=options.jobs,
         max_minutes=options.max_minutes,

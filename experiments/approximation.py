@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -166,6 +166,14 @@ def lifts(table: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
     return means
 
 
+def with_lifts(table: pd.DataFrame, within: Iterable[str]) -> pd.DataFrame:
+    """Return the rows with their lift over uniform landmarks of the same draw."""
+    keys = ["dataset", "repeat", *within]
+    base = table[table.method == "uniform"].set_index(keys)["error"]
+    uniform = base.reindex(pd.MultiIndex.from_frame(table[keys])).to_numpy()
+    return table.assign(lift=uniform / table["error"])
+
+
 def geometric_mean(values: pd.Series) -> float:
     """Return the mean of ratios: that of their logarithms."""
     return float(np.exp(np.log(values).mean()))
@@ -185,32 +193,53 @@ def log_lifts(table: pd.DataFrame, within: Iterable[str]) -> pd.DataFrame:
     Within a draw the error of uniform landmarks in the same setting is divided by that
     of the method.
     """
-    keys = ["dataset", "repeat", *within]
-    base = table[table.method == "uniform"].set_index(keys)["error"]
-    found = table.assign(log_uniform=np.log(base.reindex(table[keys]).to_numpy()))
-    found["log_lift"] = found.log_uniform - np.log(found.error)
-    found["log_seconds"] = np.log2(found.seconds.clip(lower=1e-4))
+    found = with_lifts(table, within)
+    found["log_lift"] = np.log(found.lift)
     groups = ["repeat", "dataset", "method"]
-    return found.groupby(groups)[["log_lift", "log_seconds"]].mean().reset_index()
+    return found.groupby(groups)[["log_lift"]].mean().reset_index()
 
 
-def share_of_wins(
-    names: list[tuple[str, str]], method: str, rivals: Iterable[str]
-) -> Callable[[Array], float]:
-    """Return a statistic of draws: the share of datasets on which a method is ahead.
+@dataclass(frozen=True)
+class Wins:
+    """On which share of datasets one method is ahead of its rivals.
 
-    `names` are the pairs of dataset and method of the columns.
+    `names` are the pairs of dataset and method of the columns of draws.
     """
-    tables = list(dict.fromkeys(name for name, _ in names))
-    place = {pair: i for i, pair in enumerate(names)}
-    others = tuple(rivals)
 
-    def share(rows: Array) -> float:
+    names: Sequence[tuple[str, str]]
+    method: str
+    rivals: tuple[str, ...]
+
+    def margins(self, rows: Array) -> Array:
+        """Return by how much the method is ahead, for each dataset."""
         means = rows.mean(axis=0)
-        wins = [
-            means[place[name, method]] > max(means[place[name, r]] for r in others)
-            for name in tables
-        ]
-        return float(np.mean(wins))
+        place = {pair: i for i, pair in enumerate(self.names)}
+        tables = dict.fromkeys(name for name, _ in self.names)
+        return np.array(
+            [
+                means[place[name, self.method]]
+                - max(means[place[name, rival]] for rival in self.rivals)
+                for name in tables
+            ]
+        )
 
-    return share
+    def share(self, rows: Array) -> float:
+        """Return the share of datasets on which it is ahead."""
+        return float((self.margins(rows) > 0.0).mean())
+
+    def majority_margin(self, rows: Array) -> float:
+        """Return what is positive where it is ahead on more than half of them."""
+        return majority_margin(self.margins(rows))
+
+    def least_margin(self, rows: Array) -> float:
+        """Return what is positive where it is ahead on all of them."""
+        return float(self.margins(rows).min())
+
+
+def majority_margin(values: Array) -> float:
+    """Return the value that is positive where more than half of the values are.
+
+    >>> majority_margin(np.array([3.0, -1.0, 2.0, -5.0])), majority_margin(np.ones(3))
+    (-1.0, 1.0)
+    """
+    return float(np.sort(values)[::-1][len(values) // 2])

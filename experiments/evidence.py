@@ -95,6 +95,7 @@ def over_draws(
     region: Region,
     statistic: Callable[[Array], float] = np.mean,
     paper: float | None = None,
+    margin: Callable[[Array], float] | None = None,
 ) -> Part:
     """Return the part for a statistic of independent draws, stacked along axis 0.
 
@@ -104,28 +105,46 @@ def over_draws(
     the bootstrap and n − 1 degrees of freedom.  A statistic that no resample moves,
     such as a count on which all draws agree, has the p-value ``2^(1−n)`` of n equal
     signs.
+
+    Counts and ranks hardly move with the draws.  Their `margin` does: a statistic that
+    is positive exactly where `statistic` is in its region.  It then has the p-values.
     """
     values = np.asarray(draws, dtype=np.float64)
     n = len(values)
     estimate = float(statistic(values))
     if n < 2:
         return Part(name, estimate, -inf, inf, region, 1.0, 1.0, 0.0, paper)
-    rng = np.random.default_rng(0)
-    chosen = rng.integers(n, size=(_RESAMPLES, n))
-    found = np.array([statistic(values[rows]) for rows in chosen])
-    few = np.sqrt(n / (n - 1.0))
-    error = few * float(np.nanstd(found))
-    if error <= _NO_SPREAD * max(abs(estimate), 1.0):
-        error = 0.0
-    wide = few * stats.t.isf(0.025, n - 1) / stats.norm.isf(0.025)
+    found, error = _resample(values, statistic)
+    wide = np.sqrt(n / (n - 1.0)) * stats.t.isf(0.025, n - 1) / stats.norm.isf(0.025)
     low, high = estimate + wide * (np.nanpercentile(found, [2.5, 97.5]) - estimate)
-    inside, outside = _p_values(estimate, error, region, n)
-    gap = min(estimate - region[0], region[1] - estimate)
+    decisive, limits = estimate, region
+    if margin is not None:
+        decisive, limits = float(margin(values)), (0.0, inf)
+        # Shares and ranks have ends, which a widened interval would leave.
+        low, high = np.clip([low, high], np.nanmin(found), np.nanmax(found))
+        error = _resample(values, margin)[1]
+    inside, outside = _p_values(decisive, error, limits, n)
+    gap = min(decisive - limits[0], limits[1] - decisive)
     spread = error * np.sqrt(n)
     effect = float(gap / spread) if spread > 0.0 else float(np.copysign(inf, gap))
     return Part(
         name, estimate, float(low), float(high), region, inside, outside, effect, paper
     )
+
+
+def _resample(
+    values: Array, statistic: Callable[[Array], float]
+) -> tuple[Array, float]:
+    """Return a statistic of resampled draws, and its standard error."""
+    n = len(values)
+    chosen = np.random.default_rng(0).integers(n, size=(_RESAMPLES, n))
+    if statistic is np.mean:  # all resamples at once, a hundred times as fast
+        found = values[chosen].reshape(_RESAMPLES, -1).mean(axis=1)
+    else:
+        found = np.array([statistic(values[rows]) for rows in chosen])
+    error = np.sqrt(n / (n - 1.0)) * float(np.nanstd(found))
+    is_rounding = error <= _NO_SPREAD * max(abs(float(statistic(values))), 1.0)
+    return found, 0.0 if is_rounding else float(error)
 
 
 def _p_values(

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from PIL import Image
 from scipy import stats
 
@@ -30,7 +31,7 @@ COLOURS = (
     "#66a61e",
     "#e7298a",
 )
-_PALETTE = 48
+_PALETTE = 96
 
 
 def style(position: int) -> dict[str, Any]:
@@ -60,6 +61,18 @@ def panels(
     return figure, list(axes[:n])
 
 
+def plain_ticks(axis: Axes) -> None:
+    """Write the numbers of logarithmic axes out, without powers of ten."""
+    for scale, line in (
+        (axis.get_xscale(), axis.xaxis),
+        (axis.get_yscale(), axis.yaxis),
+    ):
+        if scale == "log":
+            line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            line.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            line.set_minor_formatter(NullFormatter())
+
+
 def band(values: pd.Series) -> tuple[float, float]:
     """Return the mean, and half of its 95% interval by Student's law."""
     n = len(values)
@@ -77,6 +90,13 @@ def draw_band(axis: Axes, table: pd.DataFrame, x: str, y: str, **look: Any) -> N
     axis.plot(points.index, points["mean"], **look)
     low, high = points["mean"] - points["reach"], points["mean"] + points["reach"]
     axis.fill_between(points.index, low, high, color=look.get("color"), alpha=0.2, lw=0)
+
+
+def draw_bars(axis: Axes, table: pd.DataFrame, x: str, y: str, **look: Any) -> None:
+    """Draw the mean of y over x with a bar for its 95% interval."""
+    groups = [(place, *band(values)) for place, values in table.groupby(x)[y]]
+    places, means, reaches = zip(*groups, strict=True)
+    axis.errorbar(places, means, reaches, elinewidth=0.8, **look)
 
 
 def legend(figure: Figure, axis: Axes, columns: int = 4) -> None:

@@ -26,7 +26,7 @@ from experiments.store import (
     Cell,
     Row,
     Store,
-    check_one_commit,
+    check_one_origin,
     count_cores,
     current_commit,
 )
@@ -89,19 +89,22 @@ def run_cells(
     path: Path,
     run: str,
     *,
+    grid: str = "full",
     data: Path | None = None,
     jobs: int = 1,
     max_minutes: float = float("inf"),
 ) -> Summary:
     """Run the cells that the file does not have yet.
 
+    Experiments with an attribute SERIAL run one cell at a time, whatever `jobs` says.
     After `max_minutes` no new cell is started; those under way are finished.
     """
     store = Store(path, list(cells[0]))
     finished = store.finished()
     if finished:
-        check_one_commit(store.table(), path, current_commit())
+        check_one_origin(store.table(), path, current_commit(), grid)
     wanted = [cell for cell in cells if store.key(cell) not in finished]
+    jobs = 1 if getattr(experiment, "SERIAL", False) else jobs
     deadline = time.monotonic() + 60.0 * max_minutes
     skipped: dict[str, int] = {}
     done = 0
@@ -111,7 +114,7 @@ def run_cells(
             if isinstance(rows, MissingDataError):
                 skipped[str(rows)] = skipped.get(str(rows), 0) + 1
             else:
-                store.append({**row, "run": run} for row in rows)
+                store.append({**row, "grid": grid, "run": run} for row in rows)
                 done += 1
             progress.advance(bar)
     left = len(wanted) - done - sum(skipped.values())

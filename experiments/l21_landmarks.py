@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from experiments.draws import by_draw, crossing, slope
 from experiments.evidence import Evidence, over_draws
-from experiments.figures import draw_band, legend, panels, style
+from experiments.figures import draw_band, legend, panels, plain_ticks, style
 from experiments.grid import Context
 from experiments.simulation import GAMMA, Mixture
 from experiments.store import Cell, Row
@@ -72,9 +72,10 @@ def figure(table: pd.DataFrame) -> Figure:
     for position, (k, mine) in enumerate(_with_excess(table).groupby("k")):
         draw_band(axes[0], mine, "m", "excess", **style(position), label=f"k = {k}")
     axes[0].axhline(_FLAT, color="grey", lw=0.8, ls=":")
-    axes[0].set(xscale="log", yscale="symlog", xlabel="landmarks m")
+    axes[0].set(xscale="log", xlabel="landmarks m")
     axes[0].set_yscale("symlog", linthresh=1e-3)
-    axes[0].set_ylabel("test cost above that of the exact fit, relative")
+    plain_ticks(axes[0])
+    axes[0].set_ylabel("relative excess over the exact fit", fontsize=8)
     legend(drawing, axes[0])
     return drawing
 

@@ -11,7 +11,7 @@ from benchmarks.data import Array
 from experiments import datasets
 from experiments.draws import by_draw
 from experiments.evidence import Evidence, over_draws
-from experiments.figures import COLOURS, panels
+from experiments.figures import COLOURS, band, legend, panels
 from experiments.grid import Context
 from experiments.store import Cell, Row
 from sketchmeans import KernelKMeans, NystromKMeans
@@ -108,28 +108,42 @@ def scores(table: pd.DataFrame, bandwidth: str = _MEAN) -> pd.DataFrame:
 
 
 def figure(table: pd.DataFrame) -> Figure:
+    mine = table[table.bandwidth == _MEAN]
     means = scores(table)
     drawing, axes = panels(1, 1, (7.5, 3.2))
     places = np.arange(len(means))
+    groups = mine.groupby(["dataset", "method"])
     for position, measure in enumerate(MEASURES):
         axes[0].bar(
             places + 0.25 * (position - 1),
             means[measure],
             0.23,
+            yerr=[band(groups.get_group(case)[measure])[1] for case in means.index],
             color=COLOURS[position + 1],
             label=measure,
         )
-    axes[0].scatter(places, means.paper, marker="_", s=500, color="black", label="L21")
+    look = {"marker": "*", "s": 45, "color": "black", "zorder": 3}
+    axes[0].scatter(places, means.paper, **look, label="L21")
+    shares = [groups.get_group(case).majority.iloc[0] for case in means.index]
+    look = {"marker": "_", "s": 700, "color": "grey", "zorder": 2}
+    axes[0].scatter(places, shares, **look, label="largest class")
     names = [f"{name}\n{method}" for name, method in means.index]
     axes[0].set_xticks(places, names, fontsize=7)
-    axes[0].legend(fontsize=7, frameon=False, ncols=4)
+    legend(drawing, axes[0], 5)
     return drawing
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    means = scores(table)
-    means.index = [f"{name}, {method}" for name, method in means.index]
-    return means
+    found = {}
+    for (name, method), mine in table.groupby(["dataset", "method"], sort=False):
+        row = {"paper": f"{PAPER.get((name, method), np.nan):.2f}"}
+        for bandwidth, rows in mine.groupby("bandwidth", sort=False):
+            for measure in MEASURES:
+                mean, reach = band(rows[measure])
+                row[f"{measure}, σ² {bandwidth}"] = f"{mean:.3f} ± {reach:.3f}"
+        row["largest class"] = f"{mine.majority.iloc[0]:.2f}"
+        found[f"{name}, {method}"] = row
+    return pd.DataFrame.from_dict(found, orient="index")
 
 
 def claims(table: pd.DataFrame) -> list[Evidence]:
@@ -141,24 +155,4 @@ def claims(table: pd.DataFrame) -> list[Evidence]:
             gap = wide["nystrom"] - wide["exact"]
             region = (-_AS_GOOD, _AS_GOOD)
             parts.append(over_draws(f"accuracy gap on {name}", gap, region))
-    return [Evidence("L3", parts, _scores_text(table))]
-
-
-def _scores_text(table: pd.DataFrame) -> str:
-    """Return the scores by every measure and reading beside the paper's."""
-    texts = []
-    for bandwidth in dict.fromkeys(table.bandwidth):
-        means = scores(table, bandwidth)
-        rows = [
-            f"{name} {method} "
-            + "/".join(f"{row[measure]:.2f}" for measure in MEASURES)
-            + (f" ({row.paper:.2f})" if row.paper == row.paper else "")
-            for (name, method), row in means.iterrows()
-        ]
-        texts.append(f"σ² by {bandwidth}: {', '.join(rows)}")
-    majority = table.groupby("dataset").majority.first()
-    largest = ", ".join(f"{name} {share:.2f}" for name, share in majority.items())
-    return (
-        f"{'/'.join(MEASURES)} (paper): {'; '.join(texts)}. Share of the largest "
-        f"class: {largest}"
-    )
+    return [Evidence("L3", parts, "scores by every measure and reading: table below")]

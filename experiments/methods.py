@@ -82,25 +82,30 @@ FULL = "all features"
 POLISHED = "fast SVD, polished"
 
 
-def kmeans(X: Array, k: int, seed: int) -> Array:
+#: How k-means starts: by k-means++, and at random rows as MATLAB's does.
+STARTS = ("k-means++", "random")
+
+
+def kmeans(X: Array, k: int, seed: int, start: str = STARTS[0]) -> Array:
     """Return the labels of k-means as B14 runs it: best of 5 starts, 500 passes.
 
     MATLAB's kmeans starts at random rows and ends with an online phase, which leaves
-    poor optima; here k-means++ starts do that work.
+    poor optima; k-means++ starts do that work.
     """
-    return np.asarray(
-        KMeans(k, n_init=5, max_iter=500, random_state=seed).fit(X).labels_
-    )
+    model = KMeans(k, init=start, n_init=5, max_iter=500, random_state=seed)
+    return np.asarray(model.fit(X).labels_)
 
 
-def sketched_kmeans(X: Array, k: int, method: str, r: int, seed: int) -> Array:
+def sketched_kmeans(
+    X: Array, k: int, method: str, r: int, seed: int, start: str = STARTS[0]
+) -> Array:
     """Return the labels that a method of B14's comparison finds."""
     if method == FULL:
-        return kmeans(X, k, seed)
+        return kmeans(X, k, seed, start)
     if method == POLISHED:
         model = SketchedKMeans(
             k, reducer=ApproximateSVD(r), n_init=5, random_state=seed
         )
         return np.asarray(model.fit(X).labels_)
     features = SKETCHES[method](r, k, seed).fit_transform(X)
-    return kmeans(np.asarray(features), k, seed)
+    return kmeans(np.asarray(features), k, seed, start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +15,17 @@ from experiments.claims import CLAIMS
 from experiments.evidence import Evidence, Finding, Part, Verdict, judge
 from experiments.figures import save
 from experiments.guides import feature_guide, landmark_guide
-from experiments.store import Store, check_one_commit, protocol_commit
+from experiments.store import Store, check_one_origin
 from experiments.tables import markdown
 
 Tables = dict[str, pd.DataFrame]
+Gathered = dict[str, list[Evidence]]
 
 _INTRODUCTION = """# The papers, re-run
 
-Written by `python -m experiments report`; every number below is computed from
-[results](results), by the rules of [PROTOCOL.md](PROTOCOL.md), which were fixed before
-the runs. Errors in the papers themselves are in [docs/errata.md](../docs/errata.md).
+Written by `python -m experiments report`; every number below is computed from the files
+in `experiments/results`, by the rules of `experiments/PROTOCOL.md`, which were fixed
+before the runs. Errors in the papers themselves are in `docs/errata.md`.
 
 ```console
 $ export SKETCHMEANS_DATA=...                   # folder of .npz files
@@ -37,18 +39,21 @@ Oglic & Gärtner, Nyström method with kernel k-means++ samples as landmarks. B1
 Boutsidis, Zouzias, Mahoney & Drineas, Randomized dimensionality reduction for k-means
 clustering.
 """
-_QUICK = """
-**This is the {grid} grid** (`--{grid}`): fewer and smaller tables, {repeats} repeats.
-Its verdicts are a preview; those of the full grid take hours.
+_SMALL = """
+**Not all of this is the full grid.** {names}. Verdicts that rest on less than the full
+grid are marked.
 """
 
 
-def write_report(out: Path, grid: str = "full") -> Path:
+def write_report(out: Path) -> Path:
     """Draw the figures and write RESULTS.md; return its path."""
     for name, table in results(out).items():
-        save(EXPERIMENTS[name].figure(table), out / "figures" / f"{name}.png")
+        more = getattr(EXPERIMENTS[name], "more_figures", None)
+        drawn = {name: EXPERIMENTS[name].figure(table), **(more(table) if more else {})}
+        for stem, figure in drawn.items():
+            save(figure, out / "figures" / f"{stem}.png")
     path = out / "RESULTS.md"
-    path.write_text(report_text(out, grid), encoding="utf-8")
+    path.write_text(report_text(out), encoding="utf-8")
     return path
 
 
@@ -59,7 +64,7 @@ def results(out: Path) -> Tables:
         table = Store(_csv(out, name), []).table()
         if not table.empty:
             tables[name] = table
-            commits.add(check_one_commit(table, _csv(out, name)))
+            commits.add(check_one_origin(table, _csv(out, name)))
     if len(commits) > 1:
         raise ValueError(
             f"{out / 'results'} has rows of {', '.join(sorted(commits))}: results of "
@@ -68,28 +73,70 @@ def results(out: Path) -> Tables:
     return tables
 
 
-def report_text(out: Path, grid: str = "full") -> str:
+def report_text(out: Path) -> str:
     """Return what RESULTS.md says."""
     tables = results(out)
-    findings = collect(tables)
-    parts = [_INTRODUCTION, _provenance(tables)]
-    if grid != "full":
-        repeats = max((table.repeat.max() + 1 for table in tables.values()), default=0)
-        parts.append(_QUICK.format(grid=grid, repeats=f"up to {repeats}"))
-    parts += [f"**{tally(findings)}**\n", _verdicts(findings)]
+    evidence = gather(tables)
+    findings = decide(evidence)
+    short = {name: _shortage(name, table) for name, table in tables.items()}
+    small = [f"{name}: {words}" for name, words in short.items() if words]
+    parts = [_INTRODUCTION, _provenance(out, tables)]
+    if small:
+        parts.append(_SMALL.format(names="; ".join(small)))
+    parts += [
+        f"**{tally(findings)}**\n",
+        _verdicts(findings, _shortages(evidence, short)),
+    ]
     parts += [landmark_guide(tables), feature_guide(tables)]
     parts += [_section(name, table) for name, table in tables.items()]
     parts += [_data_section(), _machine(out)]
     return "\n".join(part for part in parts if part)
 
 
-def collect(tables: Tables) -> dict[str, Finding]:
+def _grid(table: pd.DataFrame) -> str:
+    return str(table["grid"].iloc[0])
+
+
+def _settings(name: str, table: pd.DataFrame) -> tuple[int, int]:
+    """Return how many settings were run, and how many the grid has."""
+    all_cells = EXPERIMENTS[name].cells(_grid(table), 1)
+    keys = [key for key in all_cells[0] if key != "repeat"]
+    wanted = {tuple(cell[key] for key in keys) for cell in all_cells}
+    return table.groupby(keys).ngroups, len(wanted)
+
+
+def _shortage(name: str, table: pd.DataFrame) -> str:
+    """Return what is missing from the full grid, or nothing."""
+    done, wanted = _settings(name, table)
+    words = "" if _grid(table) == "full" else _grid(table)
+    if done < wanted:
+        words += f"{', ' if words else ''}{done} of {wanted} settings"
+    return words
+
+
+def _shortages(gathered: Gathered, short: dict[str, str]) -> dict[str, str]:
+    """Return in words what the experiments of each claim lack."""
+    found: dict[str, list[str]] = {}
+    for name, items in gathered.items():
+        for item in items if short[name] else ():
+            found.setdefault(item.claim, []).append(short[name])
+    return {claim: ", ".join(dict.fromkeys(words)) for claim, words in found.items()}
+
+
+def gather(tables: Tables) -> Gathered:
+    """Return the evidence of each experiment."""
+    return {name: EXPERIMENTS[name].claims(table) for name, table in tables.items()}
+
+
+def decide(gathered: Gathered) -> dict[str, Finding]:
     """Return the finding on every claim, judged paper by paper."""
-    evidence = {
-        item.claim: item
-        for name, table in tables.items()
-        for item in EXPERIMENTS[name].claims(table)
-    }
+    evidence: dict[str, Evidence] = {}
+    for item in chain.from_iterable(gathered.values()):
+        # Costs and times of a claim may be of two experiments.
+        known = evidence.get(item.claim, Evidence(item.claim, ()))
+        notes = [note for note in (known.note, item.note) if note]
+        both = [*known.parts, *item.parts]
+        evidence[item.claim] = Evidence(item.claim, both, "; ".join(notes))
     papers: dict[str, list[Evidence]] = {}
     for claim in CLAIMS.values():
         found = evidence.get(claim.id, Evidence(claim.id, (), "its cells were not run"))
@@ -101,15 +148,14 @@ def collect(tables: Tables) -> dict[str, Finding]:
 
 def undecided_experiments(out: Path, names: list[str]) -> list[str]:
     """Return the experiments that leave one of their claims undecided."""
-    tables = results(out)
-    findings = collect(tables)
+    gathered = gather(results(out))
+    findings = decide(gathered)
     return [
         name
         for name in names
-        if name in tables
-        and any(
+        if any(
             findings[item.claim].verdict is Verdict.UNDECIDED
-            for item in EXPERIMENTS[name].claims(tables[name])
+            for item in gathered.get(name, ())
         )
     ]
 
@@ -121,18 +167,21 @@ def tally(findings: dict[str, Finding]) -> str:
     return f"Of {len(findings)} claims: {', '.join(words)}."
 
 
-def _provenance(tables: Tables) -> str:
+def _provenance(out: Path, tables: Tables) -> str:
     commits = {str(table["commit"].iloc[0]) for table in tables.values()}
+    runs = Store(_csv(out, "runs"), []).table()
+    # That of the runs: it may have been changed since.
+    protocols = dict.fromkeys(runs["protocol"]) if len(runs) else {}
     cpu = sum(
         table.drop_duplicates(["seed"]).cpu_seconds.sum() for table in tables.values()
     )
     return (
         f"Code: commit {', '.join(sorted(commits)) or 'none'}. Protocol: commit "
-        f"{protocol_commit()}. {cpu / 3600:.2f} CPU hours.\n"
+        f"{', '.join(map(str, protocols)) or 'none'}. {cpu / 3600:.2f} CPU hours.\n"
     )
 
 
-def _verdicts(findings: dict[str, Finding]) -> str:
+def _verdicts(findings: dict[str, Finding], grids: dict[str, str]) -> str:
     lines = [
         "## Verdicts\n",
         "A part has its estimate, its 95% interval, what is claimed, and the distance "
@@ -150,9 +199,11 @@ def _verdicts(findings: dict[str, Finding]) -> str:
         if finding.note:
             cells.append(f"*{finding.note}*")
         text = "<br>".join(cells).replace("|", "\\|")
+        verdict = f"**{finding.verdict}**"
+        if name in grids:
+            verdict += f" ({grids[name]})"
         lines.append(
-            f"| {name} | {claim.statement} ({claim.source}) | **{finding.verdict}** | "
-            f"{text} |"
+            f"| {name} | {claim.statement} ({claim.source}) | {verdict} | {text} |"
         )
     return "\n".join([*lines, ""])
 
@@ -167,13 +218,17 @@ def _section(name: str, table: pd.DataFrame) -> str:
     experiment = EXPERIMENTS[name]
     keys = [key for key in experiment.cells("full", 1)[0] if key != "repeat"]
     repeats = table.groupby(keys)["repeat"].nunique()
+    done, wanted = _settings(name, table)
     lines = [
         f"## {name}: {experiment.TITLE}\n",
         f"![{experiment.TITLE}](figures/{name}.png)\n",
         f"{len(table):,} rows in [results/{name}.csv](results/{name}.csv), "
-        f"{_range(repeats)} repeats of a setting.\n",
+        f"{_grid(table)} grid, {done} of {wanted} settings, {_range(repeats)} repeats "
+        "of a setting.\n",
         f"Against the paper: {experiment.REDUCED}\n",
     ]
+    for stem, title in getattr(experiment, "MORE_FIGURES", {}).items():
+        lines.insert(2, f"![{title}](figures/{stem}.png)\n")
     return "\n".join([*lines, markdown(experiment.summary(table), 3), ""])
 
 

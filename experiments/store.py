@@ -85,6 +85,7 @@ def describe_run(command: str) -> Row:
     return {
         "run": datetime.now(UTC).strftime("%Y%m%dT%H%M%S"),
         "commit": current_commit(),
+        "protocol": protocol_commit(),
         "command": command,
         "python": platform.python_version(),
         **{name: version(name) for name in PACKAGES},
@@ -132,18 +133,24 @@ def _git(*arguments: str) -> str:
     return found.stdout.strip()
 
 
-def check_one_commit(table: pd.DataFrame, path: Path, commit: str | None = None) -> str:
-    """Return the commit of all rows, or raise where they are of several."""
-    found = set(table["commit"]) if "commit" in table else {"before provenance"}
-    if len(found | ({commit} if commit else set())) > 1:
-        names = sorted(map(str, found))
-        raise ValueError(
-            f"{path} has rows of {', '.join(names)}"
-            + (f", and this is {commit}" if commit else "")
-            + ": results of different commits do not mix. Move the file away, or give "
-            "another folder by --out."
-        )
-    return str(next(iter(found)))
+def check_one_origin(
+    table: pd.DataFrame, path: Path, commit: str | None = None, grid: str | None = None
+) -> str:
+    """Return the commit of all rows, or raise where they are of several, or grids."""
+    for column, plural, current in (
+        ("commit", "commits", commit),
+        ("grid", "grids", grid),
+    ):
+        found = set(table[column]) if column in table else {"before provenance"}
+        if len(found | ({current} if current else set())) > 1:
+            names = ", ".join(sorted(map(str, found)))
+            raise ValueError(
+                f"{path} has rows of {names}"
+                + (f", and this is {current}" if current else "")
+                + f": results of different {plural} do not mix. Move the file away, "
+                "or give another folder by --out."
+            )
+    return str(table["commit"].iloc[0])
 
 
 def _processor() -> str:

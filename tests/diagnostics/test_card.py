@@ -133,7 +133,9 @@ def test_commands_take_pipelines(tmp_path, capsys):
     frame.to_csv(tmp_path / "t.csv", index=False)
     files = [str(tmp_path / "m.skm"), str(tmp_path / "t.csv")]
     assert run(["predict", *files]) == 0
-    labels = [int(line.split(",")[1]) for line in capsys.readouterr().out.split()[1:]]
+    labels = [
+        int(line.split(",")[1]) for line in capsys.readouterr().out.splitlines()[1:]
+    ]
     assert labels == model.predict(frame).tolist()
     assert run(["info", files[0]]) == 0
     assert "Pipeline" in capsys.readouterr().out

@@ -24,7 +24,8 @@ from experiments.evidence import Verdict
 from experiments.grid import run_cells, seed_of
 from experiments.partitions import all_partitions, optimal_cost
 from experiments.report import (
-    collect,
+    decide,
+    gather,
     report_text,
     results,
     undecided_experiments,
@@ -33,7 +34,7 @@ from experiments.simulation import Mixture
 from experiments.store import Store, protocol_commit
 from sketchmeans import Nystrom
 
-PROVENANCE = ("commit", "cores", "cpu_seconds", "wall_seconds")
+PROVENANCE = ("commit", "grid", "cores", "cpu_seconds", "wall_seconds")
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +112,8 @@ def test_the_report_has_every_claim_and_figure(smoke: Path) -> None:
         assert (smoke / "figures" / f"{name}.png").stat().st_size < 100_000
     assert "## Which landmarks should I use?" in text
     assert "## Which feature sketch?" in text
-    assert "This is the smoke grid" in text
+    assert "Not all of this is the full grid" in text
+    assert "**undecided** (smoke)" in text
     assert f"Protocol: commit {protocol_commit()}." in text
 
 
@@ -121,7 +123,7 @@ def test_the_committed_report_is_that_of_the_committed_results() -> None:
     assert (home / "RESULTS.md").exists() is bool(results(home))
     if results(home):
         text = (home / "RESULTS.md").read_text(encoding="utf-8")
-        assert text in {report_text(home, grid) for grid in ("full", "quick")}
+        assert text == report_text(home)
 
 
 def test_the_protocol_names_every_claim() -> None:
@@ -139,18 +141,22 @@ def test_rows_of_several_commits_are_refused(smoke: Path, tmp_path: Path) -> Non
         main(["report", "--smoke", "--out", str(tmp_path)])
     with pytest.raises(ValueError, match=r"rows of 0123abc, and this is .*do not mix"):
         main(["run", "l21_rates", "--smoke", "--out", str(tmp_path)])
+    one = table.assign(grid="full")
+    one.to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"rows of full, and this is smoke: .*grids"):
+        main(["run", "l21_rates", "--smoke", "--out", str(tmp_path)])
     table.loc[0, "commit"] = "0123abc"
     table.to_csv(path, index=False)
-    with pytest.raises(ValueError, match=r"rows of 0123abc, .*do not mix"):
+    with pytest.raises(ValueError, match=r"rows of .*0123abc.*: .*do not mix"):
         main(["report", "--smoke", "--out", str(tmp_path)])
 
 
 def test_undecided_experiments_are_run_on(smoke: Path) -> None:
     again = undecided_experiments(smoke, list(EXPERIMENTS))
-    findings = collect(results(smoke))
+    gathered = gather(results(smoke))
+    findings = decide(gathered)
     for name in EXPERIMENTS:
-        claims = EXPERIMENTS[name].claims(results(smoke)[name])
-        verdicts = {findings[item.claim].verdict for item in claims}
+        verdicts = {findings[item.claim].verdict for item in gathered[name]}
         assert (name in again) is (Verdict.UNDECIDED in verdicts)
     # Two repeats leave something open.
     assert again

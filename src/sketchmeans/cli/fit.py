@@ -72,16 +72,7 @@ def fit(
     name = params.pop("estimator")
     k = _parse_count(n_clusters)
     estimator = make_estimator(name, k or 2, params)
-    known = signature(estimator.fit).parameters
-    if checkpoint is not None and "checkpoint" not in known:
-        raise typer.BadParameter(
-            f"--checkpoint has no meaning for --estimator {name}; leave it out."
-        )
-    if certify is not None and name == "spectral":
-        raise typer.BadParameter(
-            "--certify has no meaning for --estimator spectral, whose result says how "
-            "small a normalised cut can be; leave it out."
-        )
+    _check_meaning(name, estimator, checkpoint, certify)
     from sketchmeans import save
     from sketchmeans.diagnostics import calibrate
 
@@ -127,6 +118,24 @@ def fit(
         print_certificate(screen, proof)
         result["certificate"] = {**proof.to_dict(), "interval": proof.interval}
     _print_outputs(screen, result, outputs, failures)
+
+
+def _check_meaning(
+    name: str, estimator: Any, checkpoint: str | None, certify: float | None
+) -> None:
+    """Raise for an option that an estimator has no use for."""
+    if (
+        checkpoint is not None
+        and "checkpoint" not in signature(estimator.fit).parameters
+    ):
+        raise typer.BadParameter(
+            f"--checkpoint has no meaning for --estimator {name}; leave it out."
+        )
+    if certify is not None and name == "spectral":
+        raise typer.BadParameter(
+            "--certify has no meaning for --estimator spectral, whose result says how "
+            "small a normalised cut can be; leave it out."
+        )
 
 
 def _name_segments(screen: Screen, model: Any, table: Any) -> None:

@@ -72,10 +72,9 @@ class TableClusterer(
     categories and dates become features of comparable weight; identifiers, free text,
     constants and duplicates are left out.  `plan` shows what is done, and why.
 
-    `predict` prepares new tables as `fit` did (columns, centre, scale, what fills
-    gaps); it finds columns by name, in any order, and ignores others.  Rows are scaled
-    block by block as they are read, so files may be larger than memory.  A fit passes
-    over the rows once more than that of `estimator`.
+    `predict` prepares new tables as `fit` did; it finds columns by name, in any order,
+    and ignores others.  Rows are scaled block by block as they are read, so files may
+    be larger than memory.  A fit passes over them once more than that of `estimator`.
 
     Parameters
     ----------
@@ -155,9 +154,8 @@ class TableClusterer(
     ...     "income": [31e3, 30e3, 90e3, 95e3, None],
     ...     "age": [25, 27, 52, 55, 40],
     ... })
-    >>> model = TableClusterer(
-    ...     NystromKMeans(2, random_state=0), exclude=["name"], missing="drop"
-    ... )
+    >>> estimator = NystromKMeans(2, random_state=0)
+    >>> model = TableClusterer(estimator, exclude=["name"], missing="drop")
     >>> labels = model.fit_predict(table)
     >>> bool(labels[0] == labels[1] != labels[2] == labels[3]), int(labels[4])
     (True, -1)

@@ -13,6 +13,7 @@ from sketchmeans.cluster import SpectralKMeans
 from sketchmeans.cluster.reference import TAIL_SHARES, Reference
 from sketchmeans.cluster.table import NO_CLUSTER, TableClusterer
 from sketchmeans.cluster.table_steps import open_prepared
+from sketchmeans.cluster.within import open_pipeline
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource, warn_of_unseen
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices, float_type
@@ -73,7 +74,7 @@ def score_rows(model: Any, X: Any, *, unusual_share: float = 0.01) -> RowScores:
 
     Parameters
     ----------
-    model : fitted estimator or TableClusterer
+    model : fitted estimator, TableClusterer, or Pipeline that ends in one
         Memberships and the flag need what `calibrate` keeps of the fit.
     X : table, as in ``model.predict``
     unusual_share : float, default=0.01
@@ -155,6 +156,7 @@ def iterate_scores(
 
     At least one, which may be empty.  What the model lacks is None.
     """
+    model, X = open_pipeline(model, X)
     threshold = _find_threshold(model, unusual_share)
     reference = getattr(model, "reference_", None)
     with Workers(fitted_estimator(model).n_jobs) as workers:
