@@ -127,7 +127,7 @@ def test_many_changes_are_not_all_told_in_words(run):
     assert "more, in the tables below" in Path("wide.html").read_text()
 
 
-def test_pipelines_give_labels_and_say_so(run):
+def test_pipelines_have_names_and_say_what_they_cannot(run):
     table = NEW[["age", "orders", "revenue"]].fillna(0.0)
     table.to_csv("numbers.csv", index=False)
     pipe = make_pipeline(StandardScaler(), NystromKMeans(3, random_state=0)).fit(table)
@@ -135,11 +135,15 @@ def test_pipelines_give_labels_and_say_so(run):
     assert run("rename", "pipe.skm", "1=Heavy buyers").code == 0
     assert "Heavy buyers" in run("info", "pipe.skm").out
     assert "Heavy buyers" in run("card", "pipe.skm").out
-    told = run("predict", "pipe.skm", "numbers.csv", "--labels-only", "-o", "pipe.npy")
+    told = run("predict", "pipe.skm", "numbers.csv")
     assert told.code == 0, told.err
-    for command in ("predict", "drift"):
-        refused(run(command, "pipe.skm", "numbers.csv"), 1, "holds a Pipeline")
-    refused(run("explain", "pipe.skm", "numbers.csv", 1), 1, "holds a Pipeline")
+    assert '"Heavy buyers"' in told.out
+    for command in (
+        "predict pipe.skm numbers.csv --old numbers.csv",
+        "drift pipe.skm numbers.csv",
+        "explain pipe.skm numbers.csv 1",
+    ):
+        refused(run(*command.split()), 1, "holds a Pipeline")
 
 
 def test_explain_a_customer(run):

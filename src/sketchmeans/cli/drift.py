@@ -36,7 +36,7 @@ def drift(
 
     if out is not None:
         import sketchmeans.report  # noqa: F401 - its error says what to install
-    fitted = load_clusters(model)
+    fitted = load_clusters(model, takes_pipelines=False)
     if old is not None:
         calibrate_by(screen, fitted, old, file_options)
     if getattr(fitted, "reference_", None) is None:

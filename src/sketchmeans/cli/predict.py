@@ -54,7 +54,7 @@ def predict(
     for option, value in (("--unusual", unusual), ("--old", old)):
         if labels_only and value is not None:
             raise typer.BadParameter(f"{option} has no meaning where labels are all.")
-    fitted = load_clusters(model, labels_only=labels_only)
+    fitted = load_clusters(model, takes_pipelines=old is None)
     if old is not None:
         calibrate_by(screen, fitted, old, file_options)
     with open_table(data, file_options, screen) as table, Display(screen) as display:
@@ -92,18 +92,18 @@ class _Counts:
         self.n_unusual: int | None = None
 
 
-def load_clusters(path: str, *, labels_only: bool = False) -> Any:
-    """Return the model in a file, if it has clusters, and can say more than labels."""
+def load_clusters(path: str, *, takes_pipelines: bool = True) -> Any:
+    """Return the model in a file, if it has clusters."""
     from sklearn.pipeline import Pipeline
 
     from sketchmeans import load
 
     fitted = load(path)
-    if isinstance(fitted, Pipeline) and not labels_only:
+    if isinstance(fitted, Pipeline) and not takes_pipelines:
         raise ValueError(
-            f"{path} holds a Pipeline, of which only labels are known: predict "
-            "--labels-only writes them. For the rest, fit a TableClusterer, which "
-            "prepares columns itself, as sketchmeans fit does."
+            f"{path} holds a Pipeline, whose rows cannot be compared with those of "
+            "the fit: predict without --old takes it. For the rest, fit a "
+            "TableClusterer, which prepares columns itself, as sketchmeans fit does."
         )
     if not hasattr(fitted, "predict"):
         raise ValueError(

@@ -34,7 +34,7 @@ def explain(
         )
     from sketchmeans.diagnostics import explain_row
 
-    fitted = load_clusters(model)
+    fitted = load_clusters(model, takes_pipelines=False)
     with open_table(data, file_options, screen) as table:
         number = int(row) if identifier is None else _find_row(table, identifier, row)
         found = explain_row(fitted, as_model_table(screen, fitted, table), number)
