@@ -113,6 +113,13 @@ def test_the_file_may_come_from_another_program(run):
     told = run("predict", "m.skm", "german.csv", "--labels-only", "-o", "german.npy")
     assert told.code == 0, told.err
     assert np.array_equal(np.load("german.npy"), sketchmeans.load("m.skm").predict(NEW))
+    run("fit", "german.csv", "-k", 3, "-o", "german.skm")  # the next has no title
+    told = run("predict", "german.skm", "new.csv", "--labels-only", "-o", "plain.npy")
+    assert told.code == 0, told.err
+    Path("bare.csv").write_bytes(lines.encode("cp1252"))
+    told = run("predict", "german.skm", "bare.csv", "--labels-only", "-o", "bare.npy")
+    assert told.code == 0, told.err
+    assert np.array_equal(np.load("bare.npy"), np.load("plain.npy"))
 
 
 def test_many_changes_are_not_all_told_in_words(run):

@@ -38,7 +38,7 @@ def explain(
     with open_table(data, file_options, screen) as table:
         number = int(row) if identifier is None else _find_row(table, identifier, row)
         found = explain_row(fitted, as_model_table(screen, fitted, table), number)
-    _print_explanation(screen, found, row)
+    _print_explanation(screen, found, f"Row {row}" if identifier is None else row)
     screen.print_json(found.to_dict())
 
 

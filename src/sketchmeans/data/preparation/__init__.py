@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sketchmeans.data.preparation.chosen import choose_columns, match_columns
 from sketchmeans.data.preparation.column_plan import (
     LEFT_OUT_KINDS,
     USED_KINDS,
@@ -32,8 +33,6 @@ from sketchmeans.data.preparation.tables import (
     Column,
     Table,
     as_table,
-    choose_columns,
-    match_columns,
 )
 
 __all__ = [
