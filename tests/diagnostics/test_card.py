@@ -141,3 +141,12 @@ def test_commands_take_pipelines(tmp_path, capsys):
     assert "Pipeline" in capsys.readouterr().out
     assert run(["certify", *files]) == 0
     assert run(["report", *files, "-o", str(tmp_path / "r.html")]) == 0
+
+
+def test_a_card_says_what_becomes_of_gaps():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    bare = TableClusterer(NystromKMeans(2, random_state=0)).fit(X)
+    assert "A missing value is an error." in model_card(bare)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    named = TableClusterer(NystromKMeans(2, random_state=0)).fit(frame)
+    assert "Missing values are filled in as in the fit." in model_card(named)

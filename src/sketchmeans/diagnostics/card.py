@@ -129,15 +129,15 @@ def _list_limits(last: Any, inner: Any) -> str:
         "and should not alone decide about a person.",
     ]
     if isinstance(last, TableClusterer):
-        gaps = {
-            "drop": "Rows with a missing value have the label −1.",
-            "error": "A missing value is an error.",
-        }.get(last.missing, "Missing values are filled in as in the fit.")
-        lines.append(
-            gaps
-            if last.fill_ is None
-            else gaps + f" {last.n_filled_:,} rows of the fit had some."
-        )
+        if last.missing == "drop":
+            lines.append("Rows with a missing value have the label −1.")
+        elif last.fill_ is None:  # "auto", too, where columns have no names
+            lines.append("A missing value is an error.")
+        else:
+            lines.append(
+                "Missing values are filled in as in the fit. "
+                f"{last.n_filled_:,} rows of the fit had some."
+            )
     return "\n".join(f"- {line}" for line in lines)
 
 
