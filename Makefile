@@ -26,13 +26,13 @@ help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 test: lint  ## Lint, check types, run the tests and the doctests
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m "not slow"
 
 test-slow: $(STAMP)  ## The tests that take long: faults of a cluster, large files, Spark
-	$(BIN)/python -m pytest -q -n $(JOBS) -m slow tests
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m slow tests
 
 test-numerical: $(STAMP)  ## The numerical tests alone, say with OPENBLAS_CORETYPE=Nehalem
-	$(BIN)/python -m pytest -q -n $(JOBS) $(NUMERICAL)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope $(NUMERICAL)
 
 lint: $(STAMP)  ## Check style, format and types
 	$(BIN)/ruff check .

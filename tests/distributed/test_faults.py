@@ -125,14 +125,8 @@ def _pids(client):
     return sorted(client.run(os.getpid).values())
 
 
-@pytest.mark.parametrize(
-    "share",
-    [
-        pytest.param(0.1, marks=pytest.mark.slow),
-        0.4,
-        pytest.param(0.8, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.8])
 def test_a_worker_is_killed(X, local, n_passes, client, monkeypatch, tmp_path, share):
     pid = _pids(client)[0]
 
