@@ -199,11 +199,22 @@ def test_what_cannot_be_expressed_is_named(model, text):
         to_onnx(model.fit(rows()))
 
 
-def test_dates_and_given_kernels_are_refused():
-    days = pd.date_range("2024-01-01", periods=N, freq="h").to_series().sample(frac=1)
-    frame = make_customers().assign(since=days.to_numpy())
-    with pytest.raises(ValueError, match="column 'since' is a date, which cannot be"):
-        to_onnx(table_model().fit(frame))
+def test_dates_have_age_and_cycles():
+    rng = np.random.default_rng(0)
+    hours = 24 * rng.integers(0, 1200, 900) + rng.integers(8, 18, 900)
+    days = pd.Timestamp("2021-03-01") + pd.to_timedelta(hours, unit="h")
+    # Working days of the first half of the year: every cycle matters.
+    days = days[(days.day_of_week < 5) & (days.month <= 6)]
+    frame = pd.DataFrame({"since": days, "size": rng.normal(size=len(days))})
+    frame.loc[::50, "since"] = None
+    model = table_model().fit(frame)
+    assert model.plan_[0].encoder.cycles == ("hour", "weekday", "month")
+    found = compare_onnx(model, frame)
+    assert len(found.rows) == 0
+    assert len(set(model.labels_)) == 3
+
+
+def test_given_kernels_are_refused():
     X = rows()
     model = KernelKMeans(3, kernel="precomputed", random_state=0).fit(X @ X.T)
     with pytest.raises(ValueError, match="kernel='precomputed' cannot be expressed"):

@@ -63,7 +63,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     Raises
     ------
     ValueError
-        If a part cannot be expressed: a column of dates, another kernel or step.
+        If a part cannot be expressed: another kernel or step.
 
     Examples
     --------

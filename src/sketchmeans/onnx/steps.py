@@ -22,9 +22,8 @@ from sklearn.preprocessing import (
 from sketchmeans.data.preparation import (
     BooleanEncoder,
     CategoryEncoder,
-    NumberEncoder,
 )
-from sketchmeans.data.preparation.encoders import MISSING, OTHER
+from sketchmeans.data.preparation.encoders import CYCLES, MISSING, OTHER, DateEncoder
 from sketchmeans.data.preparation.values import (
     FALSE_WORDS,
     MISSING_WORDS,
@@ -173,12 +172,9 @@ def _add_column(graph: Graph, column: Any) -> str:
             "Equal", graph.add("Mul", x, x), x
         )  # no number but 0 and 1 is its own square
         return graph.add("Where", is_flag, x, np.full((1, 1), np.nan))
-    if not isinstance(encoder, NumberEncoder):
-        raise ValueError(
-            f"column {column.name!r} is a {column.kind}, which cannot be expressed in "
-            "ONNX. Leave it out with exclude=, or give its age as a number."
-        )
     x = graph.input(column.name, "float64", 1)
+    if isinstance(encoder, DateEncoder):
+        return _add_date(graph, x, encoder)
     for sentinel in encoder.sentinels:
         is_code = graph.add("Equal", x, np.array([[sentinel]]))
         x = graph.add("Where", is_code, np.full((1, 1), np.nan), x)
@@ -186,6 +182,28 @@ def _add_column(graph: Graph, column: Any) -> str:
         return x
     x = graph.add("Sub", x, np.array([[encoder.shift]]))
     return _add_asinh(graph, graph.add("Div", x, np.array([[encoder.unit]])))
+
+
+def _add_date(graph: Graph, x: str, encoder: DateEncoder) -> str:
+    """Return age and cycles of days since 1970, as `DateEncoder.encode` has them."""
+    day = graph.add("Floor", x)
+    for sentinel in encoder.sentinels:
+        is_code = graph.add("Equal", day, np.array([[sentinel]]))
+        x = graph.add("Where", is_code, np.full((1, 1), np.nan), x)
+    parts = [graph.add("Sub", np.array([[encoder.reference]]), x)]
+    for cycle in encoder.cycles:
+        shift, period, step = CYCLES[cycle]
+        moved = graph.add("Add", x, np.array([[shift]]))
+        turns = graph.add("Floor", graph.add("Div", moved, np.array([[period]])))
+        place = graph.add("Sub", moved, graph.add("Mul", turns, np.array([[period]])))
+        if step:
+            place = graph.add("Floor", graph.add("Div", place, np.array([[step]])))
+        full = 2.0 * np.pi / (round(period / step) if step else period)
+        angle = graph.add("Mul", place, np.array([[full]]))
+        # A cosine of float64 is not in every runtime.
+        turned = graph.add("Add", angle, np.array([[0.5 * np.pi]]))
+        parts += [graph.add("Sin", turned), graph.add("Sin", angle)]
+    return join_columns(graph, parts)
 
 
 def _add_asinh(graph: Graph, x: str) -> str:

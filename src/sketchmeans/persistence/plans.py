@@ -11,7 +11,7 @@ from sketchmeans.data.preparation import (
     DateEncoder,
     NumberEncoder,
 )
-from sketchmeans.data.preparation.encoders import PERIODS
+from sketchmeans.data.preparation.encoders import CYCLES
 from sketchmeans.data.preparation.values import DATE_FORMATS
 from sketchmeans.persistence.kinds import (
     POSITIVE,
@@ -45,7 +45,7 @@ _DATE = Record(
     DateEncoder,
     {
         "reference": REAL,
-        "cycles": Many(text(*PERIODS)),
+        "cycles": Many(text(*CYCLES)),
         "written": nullable(text(*DATE_FORMATS)),
         "sentinels": _SENTINELS,
     },

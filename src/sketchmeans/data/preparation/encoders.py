@@ -31,8 +31,13 @@ if TYPE_CHECKING:
 _AGE_WEIGHT, _CYCLE_WEIGHT = 1.0, 0.25
 #: What the level of rare values, and that of missing ones, is called.
 OTHER, MISSING = "(other)", "(missing)"
-#: Periods of the parts of a date, in days; a month is a twelfth of the last one.
-PERIODS = {"hour": 1.0, "weekday": 7.0, "month": 365.2425}
+#: The cycles of a date, in days: what is added (the first of 1970 was a Thursday), the
+#: period, and the steps in which it is measured; 0 is without steps.
+CYCLES = {
+    "hour": (0.0, 1.0, 0.0),
+    "weekday": (3.0, 7.0, 1.0),
+    "month": (0.0, 365.2425, 30.4369),
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -231,11 +236,11 @@ Encoder: TypeAlias = NumberEncoder | BooleanEncoder | CategoryEncoder | DateEnco
 
 def cycle_position(days: Array, cycle: str) -> Array:
     """Return where in a cycle days are, from 0 to 1; whole weekdays and months."""
-    if cycle == "hour":
-        return np.asarray(days % 1.0)
-    if cycle == "weekday":  # the first of 1970 was a Thursday
-        return np.asarray((np.floor(days) + 3.0) % 7.0 / 7.0)
-    return np.asarray(np.floor(days % PERIODS["month"] / 30.4369) / 12.0)
+    shift, period, step = CYCLES[cycle]
+    place = (days + shift) % period
+    if not step:
+        return np.asarray(place / period)
+    return np.asarray(np.floor(place / step) / round(period / step))
 
 
 def _as_date(day: float) -> str:
