@@ -201,7 +201,7 @@ def test_what_cannot_be_expressed_is_named(model, text):
 
 def test_dates_have_age_and_cycles():
     rng = np.random.default_rng(0)
-    hours = 24 * rng.integers(0, 1200, 900) + rng.integers(8, 18, 900)
+    hours = 24 * rng.integers(0, 1200, 2000) + rng.integers(8, 18, 2000)
     days = pd.Timestamp("2021-03-01") + pd.to_timedelta(hours, unit="h")
     # Working days of the first half of the year: every cycle matters.
     days = days[(days.day_of_week < 5) & (days.month <= 6)]
