@@ -7,7 +7,8 @@ from sklearn.datasets import make_blobs
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sketchmeans import NystromKMeans, TableClusterer
+from sketchmeans import NystromKMeans, SketchedKMeans, TableClusterer
+from sketchmeans.cluster.segment_names import rename_segments
 from sketchmeans.diagnostics import cluster_summary, row_map
 from sketchmeans.report import (
     plot_agreement,
@@ -49,3 +50,15 @@ def test_plots_take_a_model_and_a_table(wrap):
     ):
         with pytest.raises(ValueError, match="X of type DataFrame should be None"):
             plot(found, frame)
+
+
+def test_clusters_have_their_names_where_there_is_room():
+    X, _ = make_blobs(120, 3, centers=5, random_state=0)
+    for k, is_named in ((3, True), (5, False)):
+        model = SketchedKMeans(k, random_state=0).fit(X)
+        rename_segments(model, {0: "Heavy buyers of many things"})
+        ticks = {text.get_text() for text in plot_sizes(model, X).get_xticklabels()}
+        assert ("0 Heavy buyers\nof many things" in ticks) == is_named
+        assert ("0" in ticks) != is_named
+        ticks = {text.get_text() for text in plot_features(model, X).get_yticklabels()}
+        assert "0 Heavy buyers of many\nthings" in ticks

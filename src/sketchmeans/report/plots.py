@@ -8,6 +8,7 @@ a fitted model and a table, or in their place what `sketchmeans.diagnostics` fou
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,9 @@ from sketchmeans.report.drawing import (
 MOST_BARS, MOST_COLUMNS = 40, 24
 #: Up to how many clusters all are numbered on a map; beyond, only the largest few.
 _MOST_NUMBERS, _FEW_NUMBERS = 30, 12
+#: Clusters that are named below their bars, or beside their rows: of more only the
+#: numbers have room.
+_NAMED_BARS, _NAMED_ROWS = 4, 12
 
 
 def _find_summary(model: Any, X: Any) -> ClusterSummary:
@@ -197,7 +201,8 @@ def plot_sizes(
         ax.set_xlabel("Clusters, from the largest to the smallest")
     else:
         fontsize = 9 if n < 16 else 6
-        ax.set_xticks(np.arange(n), [str(j) for j in order], fontsize=fontsize)
+        ticks = _name_clusters(summary, order, _NAMED_BARS, width=14)
+        ax.set_xticks(np.arange(n), ticks, fontsize=fontsize)
         ax.set_xlabel("Cluster")
         ax.tick_params(axis="x", length=0)
     ax.set_ylabel("Rows")
@@ -205,6 +210,17 @@ def plot_sizes(
     use_count_axis(ax)
     ax.grid(visible=False, axis="x")
     return ax
+
+
+def _name_clusters(
+    summary: ClusterSummary, clusters: Array, most: int, width: int
+) -> list[str]:
+    """Return what clusters are called on an axis: with their names if they are few."""
+    defaults = tuple(f"Segment {j}" for j in range(len(summary.sizes)))
+    names = summary.segment_names
+    if len(clusters) > most or names in ((), defaults):
+        return [str(j) for j in clusters]
+    return ["\n".join(wrap(f"{j} {names[j]}", width)) for j in clusters.tolist()]
 
 
 def plot_margins(
@@ -295,7 +311,8 @@ def plot_features(
     names = [f"x{j}" if feature_names is None else feature_names[j] for j in columns]
     values = summary.features.differences[np.ix_(clusters, columns)]
     ax = prepare_axes(ax, theme)
-    draw_heat(ax, values, [str(j) for j in clusters], list(map(str, names)), theme)
+    rows = _name_clusters(summary, clusters, _NAMED_ROWS, width=24)
+    draw_heat(ax, values, rows, list(map(str, names)), theme)
     ax.set_ylabel("Cluster")
     return ax
 
