@@ -326,6 +326,7 @@ def test_a_signal_without_a_checkpoint_stops_at_once(folder, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGKILL"])
 def test_copies_of_standard_input_do_not_outlive_a_kill(
@@ -393,6 +394,7 @@ main(sys.argv[2:])
 """
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_a_file_it_is_as_it_was(folder, tmp_path):
     path = tmp_path / "report.html"
     command = ["fit", str(folder / "rows.csv"), "-k", "3", "--report", str(path)]
@@ -410,6 +412,7 @@ def test_killed_in_the_middle_of_a_file_it_is_as_it_was(folder, tmp_path):
     assert path.read_bytes() == b"as it was"
 
 
+@pytest.mark.slow
 def test_killed_fits_leave_whole_files(folder, tmp_path, monkeypatch):
     names = {"model": "m.skm", "labels": "l.npy", "checkpoint": "c.ckpt"}
     files = [word for name, file in names.items() for word in (f"--{name}", file)]

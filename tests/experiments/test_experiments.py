@@ -151,6 +151,7 @@ def test_rows_of_several_commits_are_refused(smoke: Path, tmp_path: Path) -> Non
         main(["report", "--smoke", "--out", str(tmp_path)])
 
 
+@pytest.mark.slow
 def test_undecided_experiments_are_run_on(smoke: Path) -> None:
     again = undecided_experiments(smoke, list(EXPERIMENTS))
     gathered = gather(results(smoke))
@@ -169,6 +170,7 @@ def test_a_report_without_results_tests_nothing(tmp_path: Path) -> None:
     assert text.count(f"**{Verdict.UNTESTED}**") == len(CLAIMS)
 
 
+@pytest.mark.slow
 def test_processes_find_what_one_finds(smoke: Path, tmp_path: Path) -> None:
     main(["run", "l21_landmarks", "--smoke", "--jobs", "2", "--out", str(tmp_path)])
     keys = ["k", "m", "repeat"]

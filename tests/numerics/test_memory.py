@@ -352,6 +352,7 @@ def test_the_check_comes_before_the_m_by_m_algebra(monkeypatch):
         NystromKMeans(3, n_landmarks=1000, max_memory="5MB").fit(X)
 
 
+@pytest.mark.slow
 def test_many_cores_do_not_break_the_contract(monkeypatch):
     # Every thread has buffers of its own: 64 of them would need more than 200 MB, but
     # n_jobs=None asks for no number of threads.

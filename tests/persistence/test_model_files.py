@@ -549,6 +549,7 @@ for _ in range(6):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_a_kill_at_any_moment(X, tmp_path):
     for i, size in enumerate([20, 40]):
