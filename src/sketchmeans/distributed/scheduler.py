@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from asyncio import CancelledError
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import dask
@@ -37,14 +39,40 @@ def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
 
 def persist(tasks: Sequence[Delayed]) -> list[Delayed]:
     """Start tasks whose results stay where they are."""
-    with _quiet():
+    with _quiet(), _watch_connection(tasks):
         return list(dask.persist(*tasks))
 
 
 def compute(tasks: Sequence[Delayed]) -> list[Any]:
     """Return the results of tasks."""
-    with _quiet():
+    with _quiet(), _watch_connection(tasks):
         return list(dask.compute(*tasks))
+
+
+@contextmanager
+def _watch_connection(tasks: Sequence[Delayed]) -> Iterator[None]:
+    """Tell an error of a lost scheduler, which has many faces, as what it is."""
+    client = _scheduler()[1]
+    try:
+        yield
+    except (Exception, CancelledError) as error:
+        if not _has_lost_scheduler(tasks, client):
+            raise
+        raise ConnectionError(
+            "The connection to the Dask scheduler was lost, and with it the results "
+            "on its workers. Connect to a cluster and fit again; a fit with "
+            "checkpoint= resumes."
+        ) from error
+
+
+def _has_lost_scheduler(tasks: Sequence[Delayed], client: Any) -> bool:
+    """Say whether tasks wait for a client that is no longer connected."""
+    if "distributed" not in sys.modules:
+        return False
+    from distributed import futures_of
+
+    clients = [client, *(future.client for future in futures_of(list(tasks)))]
+    return any(one is not None and one.status != "running" for one in clients)
 
 
 def tree_reduce(
