@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sketchmeans import Dialect, open_rows
+from sketchmeans import Dialect, SketchedKMeans, TableClusterer, open_rows
 from sketchmeans.data.sources import column_types
 
 VALUES = np.array([[1.5, 2.0, -3.0], [4.0, 5.25, 6.0], [0.0, 1.0, 2.0]])
@@ -81,3 +81,13 @@ def test_a_word_further_down_that_is_neither(tmp_path):
     text = "row 200000, column 'b': 'maybe' is neither true nor false"
     with pytest.raises(ValueError, match=re.escape(text)):
         open_rows(path)
+
+
+@pytest.mark.parametrize("late", ["0.5", '"$1,200.50"'])
+def test_whole_numbers_that_are_others_further_down(tmp_path, late):
+    path = tmp_path / "rows.csv"
+    whole = "".join(f"{i % 17},{i % 9},{i % 5}\n" for i in range(200_000))
+    path.write_text(f"a,b,c\n{whole}1,{late},2\n")  # more than one piece
+    model = TableClusterer(SketchedKMeans(2, random_state=0)).fit(path)
+    assert model.kinds_["b"] == "numeric"
+    assert len(model.labels_) == 200_001

@@ -256,7 +256,7 @@ class TextTable:
                 f"{start}: it is not in UTF-8; say encoding='cp1252', or another."
             )
         if value := re.search(r"column #(\d+): .*invalid value (.*)", error, re.S):
-            name = list(types)[int(value[1])]
+            name = self.layout.names[int(value[1])]  # counted in the file
             is_flag = types[name] == pa.bool_()
             what = "neither true nor false" if is_flag else "not a number"
             return ValueError(f"{start}, column {name!r}: {value[2]} is {what}.")
