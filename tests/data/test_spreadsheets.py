@@ -107,3 +107,23 @@ def test_what_to_install_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     with pytest.raises(ImportError, match=r"pip install sketchmeans\[excel\]"):
         open_rows(tmp_path / "t.xlsx")
+
+
+def test_a_cell_far_from_all_others_does_not_take_all_memory(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["a", "b"])
+    book.active.append([1, 2])
+    book.active["XFD1048576"] = 1
+    book.save(tmp_path / "far.xlsx")
+    with pytest.raises(ValueError, match="has values up to cell XFD1048576, far from"):
+        open_rows(tmp_path / "far.xlsx")
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "ods"])
+def test_damaged_parts_are_refused_before_they_are_read(tmp_path, suffix):
+    path = tmp_path / f"book.{suffix}"
+    part = "xl/worksheets/sheet1.xml" if suffix == "xlsx" else "content.xml"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(part, "<a><b></a>")  # the reader might not return
+    with pytest.raises(ValueError, match="as a spreadsheet: mismatched tag"):
+        open_rows(path)

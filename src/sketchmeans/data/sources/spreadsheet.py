@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from typing import Any
+from xml.parsers import expat
 
 from python_calamine import CalamineError, CalamineWorkbook
 
@@ -25,6 +27,11 @@ from sketchmeans.numerics.memory import format_bytes
 
 #: Most bytes of a sheet when it is unpacked: a million rows of a hundred numbers.
 _MOST_BYTES = 2**31
+#: A reference to a cell in a sheet of Excel, and the bytes that it may have.
+_CELL, _CELL_BYTES = re.compile(rb' r="([A-Z]{1,6})(\d{1,30})"'), 42
+#: Room for so many cells takes no memory to speak of; room for more should hold a value
+#: in one of so many.
+_FEW_CELLS, _SPARSE = 2**21, 64
 #: Rows that are turned to text together.
 _PART_ROWS = 1_000
 
@@ -91,8 +98,10 @@ def _check_size(state: FileState) -> None:
         with zipfile.ZipFile(state.place) as archive:
             total = 0
             for info in archive.infolist():
+                check = _PartCheck(state, info.filename)
                 with archive.open(info) as file:  # sizes that are declared may be wrong
                     while part := file.read(2**20):
+                        check.feed(part)
                         total += len(part)
                         if total > _MOST_BYTES:
                             raise MemoryError(
@@ -100,12 +109,54 @@ def _check_size(state: FileState) -> None:
                                 f"{format_bytes(_MOST_BYTES)}: save the sheet as .csv, "
                                 "which is read piece by piece."
                             )
+                check.close()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise state.error("cannot be read as a spreadsheet", error) from None
     except Exception as error:  # zlib.error, RuntimeError (a password), lzma.LZMAError
         if isinstance(error, MemoryError):
             raise
         raise state.error("cannot be read as a spreadsheet", error) from None
+
+
+class _PartCheck:
+    """Looks at a part of a workbook before the reader does, which may not return.
+
+    XML should be well-formed.  The reader makes room for all cells up to the last one,
+    so that one value far from all others would take all memory.
+    """
+
+    def __init__(self, state: FileState, name: str) -> None:
+        self._state, self._tail = state, b""
+        self._parser = expat.ParserCreate() if name.endswith(".xml") else None
+        self._is_sheet = "/worksheets/" in name and self._parser is not None
+        self._n_cells = self._last_row = 0
+        self._last_column = b""
+
+    def feed(self, part: bytes) -> None:
+        if self._parser is not None:
+            self._parser.Parse(part, False)
+        if self._is_sheet:
+            places = _CELL.findall(self._tail + part)
+            self._tail = part[-_CELL_BYTES:]
+            self._n_cells += len(places)
+            for column, row in places:
+                self._last_row = max(self._last_row, int(row))
+                if (len(column), column) > (len(self._last_column), self._last_column):
+                    self._last_column = column
+
+    def close(self) -> None:
+        if self._parser is not None:
+            self._parser.Parse(b"", True)
+        width = 0
+        for letter in self._last_column:
+            width = 26 * width + letter - ord("A") + 1
+        area = width * self._last_row
+        if area > max(_FEW_CELLS, _SPARSE * self._n_cells):
+            last = f"{self._last_column.decode()}{self._last_row}"
+            raise ValueError(
+                f"{self._state.path} has values up to cell {last}, far from most of "
+                f"its {self._n_cells:,}: delete those, or save the sheet as .csv."
+            )
 
 
 def _to_text(cell: Any) -> str:
