@@ -212,7 +212,10 @@ def try_model(rng, folder):
     except ModelFileError as error:
         reason = str(error)
     else:
-        check_answers(model)
+        try:
+            check_answers(model)
+        except ValueError as error:  # numbers that are too large for their type
+            assert "kernel values overflow" in str(error)
         return "loaded"
     assert repr(str(path)) in reason
     assert len(reason) < 2000
