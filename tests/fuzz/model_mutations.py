@@ -214,8 +214,9 @@ def try_model(rng, folder):
     else:
         try:
             check_answers(model)
-        except ValueError as error:  # numbers that are too large for their type
-            assert "kernel values overflow" in str(error)
+        except ValueError as error:
+            if "kernel values overflow" not in str(error):  # too large for their type
+                raise
         return "loaded"
     assert repr(str(path)) in reason
     assert len(reason) < 2000
