@@ -8,7 +8,16 @@ from seeds, and one of scikit-learn's.  Each row compares the adjusted Rand inde
 - `numbers`: the same as ours on the columns of numbers alone, standardised,
 - `one-hot`: `OneHotEncoder` + `StandardScaler` + scikit-learn's `KMeans`, with gaps
   filled and identifiers taken out by hand,
-- `k-prototypes`: that of `kmodes`, if it is installed, on the same columns.
+- `k-prototypes`: that of `kmodes`, on the same columns, standardised,
+- `skrub`: `skrub.TableVectorizer` + `StandardScaler` + `KMeans` on the whole table,
+- `sum`, `gower`: exact kernel k-means with a kernel made for mixed columns, on the
+  columns and scales of ours.  `sum` is an rbf of the numbers plus the share of equal
+  categories, each as heavy as its number of columns; `gower` is the mean over columns
+  of 1 - |x - y| / range, or of equality.
+
+A product of an rbf of the numbers and one exp(-c) for each category that differs is no
+further method: it is the rbf of numbers and indicators, which is what `ours` takes.
+`kmodes` and `skrub` have to be installed.
 
     python -m benchmarks.mixed --seeds 100-104
 """
@@ -26,7 +35,7 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from sketchmeans import NystromKMeans, SketchedKMeans, TableClusterer
+from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans, TableClusterer
 
 #: A table, its groups, and the columns that a person would take by hand.
 Problem = tuple[pd.DataFrame, np.ndarray, list[str]]
@@ -285,12 +294,58 @@ def cluster_prototypes(problem: Problem, k: int, seed: int) -> np.ndarray:
     return model.fit_predict(rows, categorical=categorical)
 
 
+def cluster_skrub(problem: Problem, k: int, seed: int) -> np.ndarray:
+    from skrub import TableVectorizer
+
+    features = TableVectorizer().fit_transform(problem[0])
+    rows = np.nan_to_num(StandardScaler().fit_transform(features))
+    return KMeans(k, n_init=10, random_state=seed).fit_predict(rows)
+
+
+def split_prepared(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of a table as we scale them, and its categories in codes."""
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(frame)
+    kinds = [model.kinds_[name] for name in model.columns_]
+    numbers = [j for j, name in enumerate(model.features_) if "=" not in str(name)]
+    prepared = model.prepare(frame)
+    X = np.asarray(prepared.read(0, len(prepared)), float)[:, numbers]
+    words = [
+        pd.factorize(frame[name].astype(str))[0]
+        for name, kind in zip(model.columns_, kinds, strict=True)
+        if kind in ("category", "boolean")
+    ]
+    return X, np.array(words).T.reshape(len(X), -1)
+
+
+def share_equal(words: np.ndarray) -> np.ndarray:
+    return np.mean([c[:, None] == c for c in words.T], axis=0)
+
+
+def cluster_sum(problem: Problem, k: int, seed: int) -> np.ndarray:
+    X, words = split_prepared(problem[0])
+    squares = np.square(X).sum(axis=1)
+    distances = np.maximum(squares[:, None] + squares - 2.0 * X @ X.T, 0.0)
+    rbf = np.exp(-distances / distances.mean())
+    gram = X.shape[1] * rbf + words.shape[1] * share_equal(words)
+    return KernelKMeans(k, kernel="precomputed", random_state=seed).fit_predict(gram)
+
+
+def cluster_gower(problem: Problem, k: int, seed: int) -> np.ndarray:
+    X, words = split_prepared(problem[0])
+    near = [1.0 - np.abs(x[:, None] - x) / np.ptp(x) for x in X.T]
+    gram = np.sum(near, axis=0) + words.shape[1] * share_equal(words)
+    return KernelKMeans(k, kernel="precomputed", random_state=seed).fit_predict(gram)
+
+
 METHODS = {
     "ours": cluster_ours,
     "plain": cluster_plain,
     "numbers": cluster_numbers,
     "one-hot": cluster_one_hot,
     "k-prototypes": cluster_prototypes,
+    "skrub": cluster_skrub,
+    "sum": cluster_sum,
+    "gower": cluster_gower,
 }
 
 

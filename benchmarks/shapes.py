@@ -32,7 +32,7 @@ from sklearn.pipeline import make_pipeline
 from benchmarks.data import _file, covtype, mnist
 from benchmarks.measure import measure
 from benchmarks.shape_makers import Array, Labelled, moons, rings, spirals
-from benchmarks.shape_problems import problems
+from benchmarks.shape_problems import SEEN, problems
 from sketchmeans import NystromKMeans, SpectralKMeans
 
 Fit = Callable[[Array, int, int], Array]
@@ -84,12 +84,12 @@ METHODS: dict[str, Fit] = {
 }
 
 
-def report_quality(names: list[str], halves: list[str], seeds: int) -> None:
+def report_quality(names: list[str], halves: list[str], seeds: int, drawn: int) -> None:
     """Print the mean adjusted Rand index of each method and family."""
     for half in halves:
-        cases = list(problems(half))
+        cases = list(problems(half, drawn))
         families = sorted({case.family for case in cases})
-        print(f"{half}: {len(cases)} problems, {seeds} seeds")
+        print(f"{half}: {len(cases)} problems of seed {drawn}, {seeds} fits each")
         print(f"{'method':24}{'all':>8}" + "".join(f"{f:>11}" for f in families))
         for name in names:
             scores = [
@@ -167,6 +167,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--halves", nargs="+", default=["design", "report"])
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--draw", type=int, default=SEEN, help="seed of the problems")
     parser.add_argument("--only", default="", help="tables whose name holds this")
     parser.add_argument("--data", type=Path, default=None)
     given: Any = parser.parse_args(arguments)
@@ -174,7 +175,7 @@ def main(arguments: list[str] | None = None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if given.part == "quality":
-            report_quality(given.methods, given.halves, given.seeds)
+            report_quality(given.methods, given.halves, given.seeds, given.draw)
         else:
             report_speed(given.methods, given.data, given.only)
     print(f"{time.perf_counter() - start:.0f} s in all")

@@ -1,5 +1,6 @@
 """The command line, run in this process: what it says, writes and returns."""
 
+import gzip
 import io
 import os
 import re
@@ -608,6 +609,11 @@ def test_info_of_a_table_without_numbers(run, tmp_path):
     assert re.search(
         r"a +identifier +nearly every", run("info", tmp_path / "x.csv").out
     )
+
+
+def test_info_of_a_packed_table(run, tmp_path):
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"a,b\n1.5,2\n3,4.5\n0,1\n"))
+    assert "3 rows of 2 columns" in run("info", tmp_path / "x.csv.gz").out
 
 
 def test_info_of_a_table(data, run):

@@ -4,9 +4,11 @@ import io
 import zipfile
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet as pq
 from scipy import sparse
 
 from sketchmeans import NystromKMeans, open_rows
@@ -189,3 +191,19 @@ def test_a_member_cannot_be_larger_than_deflate_packs(tmp_path):
     path.write_bytes(data)
     with pytest.raises(ValueError, match="declares 2,147,483,648 bytes from"):
         open_rows(path)
+
+
+def test_parquet_whose_statistics_contradict_its_types_does_not_end_the_process(
+    tmp_path,
+):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({name: np.arange(9.0) for name in "ab"}), path)
+    # Column b, of optional doubles, becomes one of required doubles: its chunk counts
+    # gaps and values, where a required column has values alone.
+    optional, required = b"\x15\x0a\x25\x02\x18\x01b", b"\x15\x0a\x25\x00\x18\x01b"
+    whole = path.read_bytes()
+    assert whole.count(optional) == 1
+    path.write_bytes(whole.replace(optional, required))
+    with pytest.raises(ValueError, match=r"rows.parquet is damaged in row group 0: "):
+        open_rows(path)
+    np.testing.assert_array_equal(open_rows(path, ["a"]).read(0, 9).ravel(), range(9))

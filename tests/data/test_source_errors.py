@@ -62,7 +62,9 @@ def test_what_is_not_there(tmp_path):
     _refused(tmp_path / "no*.npy", "There is no file", kind=FileNotFoundError)
     _refused(tmp_path, "has no file that ends in one of", kind=FileNotFoundError)
     (tmp_path / "rows.docx").write_text("?")
+    (tmp_path / "rows.xls").write_text("?")
     _refused(tmp_path / "rows.docx", "rows.docx ends in '.docx'; it should end in one")
+    _refused(tmp_path / "rows.xls", "rows.xls ends in '.xls'; save it as .xlsx")
     _refused(7, "path=7 should be a string or a PathLike")
     with pytest.raises(FileNotFoundError, match=r"There is no file no\.npy"):
         _model().fit("no.npy")

@@ -197,7 +197,7 @@ def test_parameters_mean_the_same(X, params):
 
 @pytest.mark.parametrize("name", _ON_CLUSTERS)
 def test_landmarks_are_those_of_a_local_fit(X, name, client):
-    params = {"landmarks": name, "n_landmarks": 40, "n_init": 1, "max_iter": 1}
+    params = {"landmarks": name, "n_landmarks": 12, "n_init": 1, "max_iter": 1}
     with pytest.warns(match="No convergence"):
         model = _model(**params).fit(_chunked(X))
     with pytest.warns(match="No convergence"):
@@ -703,7 +703,7 @@ def test_partitions_of_whole_blocks_have_the_labels_of_a_local_fit(
     X = rng.normal(size=(12 * height, width))
     X += 0.6 * rng.normal(size=(5, width))[rng.integers(5, size=len(X))]
     X = X.astype(np.float32)
-    model = NystromKMeans(8, n_landmarks=400, n_init=1, tol=1e-5, random_state=0)
+    model = NystromKMeans(8, n_landmarks=400, n_init=1, tol=1e-4, random_state=0)
     seen, choose = set(), Reassign.choose
 
     def spy(*sizes):

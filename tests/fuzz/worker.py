@@ -24,10 +24,11 @@ TIME_LIMIT = 60
 _ADDRESSES = 12 * 2**30
 
 
-def main(table, seed, start, stop):
+def main(table, kind, seed, start, stop):
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
     module, _, name = table.rpartition(".")
-    targets = list(getattr(import_module(module), name).items())
+    table = getattr(import_module(module), name)
+    targets = [(name, target) for name, target in table.items() if kind in name]
     with tempfile.TemporaryDirectory() as folder:
         valid = {}
         for name, target in targets:
@@ -73,4 +74,4 @@ def _say(**what):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(*sys.argv[1:3], *map(int, sys.argv[3:]))

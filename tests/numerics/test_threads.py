@@ -435,3 +435,19 @@ def test_interrupt_between_blocks_drops_the_rest():
         interrupted()
     assert len(done) < 1000
     assert not _own_threads()
+
+
+def test_a_task_may_map_over_the_same_pool():
+    with Workers(2) as workers:
+
+        def add_up(start):
+            return sum(workers.map(lambda i: i, range(start, start + 10)))
+
+        # In a thread of its own, so that tasks that wait for each other show.
+        found = []
+        thread = threading.Thread(
+            target=lambda: found.extend(workers.map(add_up, range(8))), daemon=True
+        )
+        thread.start()
+        thread.join(20.0)
+        assert found == [10 * start + 45 for start in range(8)]

@@ -35,7 +35,9 @@ def print_used_columns(screen: Screen, model: Any) -> None:
         groups.items(), key=lambda item: item[0] == "left out"
     ):
         if title == "left out":
-            words = [f"{c.name} ({shorten_reason(c.reason)})" for c in columns]
+            words = [
+                f"{c.name} ({c.reason.removesuffix(': left out')})" for c in columns
+            ]
             lines[title] = _join(words)
         else:
             share = sum(weights[column.name] for column in columns)
@@ -55,11 +57,6 @@ def _describe(column: ColumnPlan) -> str:
     if sentinels or "swapped" in column.reason or "in spite" in column.reason:
         return f"{column.name} ({column.reason})"
     return column.name
-
-
-def shorten_reason(reason: str) -> str:
-    """Return why a column is left out, without saying that it is."""
-    return reason.removesuffix(": left out")
 
 
 def _join(words: Sequence[str]) -> str:

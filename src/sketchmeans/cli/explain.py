@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sketchmeans.cli.columns import MAX_COLUMNS
@@ -44,16 +43,17 @@ def info(
 ) -> None:
     """Describe a model file or a table."""
     screen = Screen(PrintOptions(as_json=as_json, debug=debug))
-    from sketchmeans.data.sources import FORMATS
+    from sketchmeans.data.sources.files import suffix_of
+    from sketchmeans.data.sources.formats import FORMATS, say_what_is_read
 
-    is_table = file == STREAM or Path(file).suffix.lower() in FORMATS
+    is_table = file == STREAM or suffix_of(file) in FORMATS
     if is_table or os.path.isdir(file) or not os.path.lexists(file):
         with open_table(file, file_options, screen) as table:
             _print_table(screen, table, STREAM_NAME if file == STREAM else file)
     elif os.path.isfile(file) and not is_model(file):
         raise ValueError(
-            f"{file} is neither a model, as fit --model writes it, nor a table: it "
-            f"should end in one of {sorted(FORMATS)}."
+            f"{file} is neither a model, as fit --model writes it, nor a table: "
+            f"{say_what_is_read(file)}"
         )
     else:
         _print_model(screen, file)

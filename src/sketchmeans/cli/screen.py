@@ -174,7 +174,7 @@ class Screen:
 
     @property
     def has_bars(self) -> bool:
-        """Whether bars are drawn: on a terminal, if not told otherwise."""
+        """Whether bars are drawn: on a terminal, unless an option says otherwise."""
         return self.errors.is_terminal and not (self.quiet or self.verbose)
 
     @contextmanager

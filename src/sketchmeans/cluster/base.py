@@ -196,7 +196,7 @@ class Clusterer(
         exemplars: Array,
         limit: str = "max_iter",
     ) -> None:
-        """Set the fitted attributes that tell of the result.
+        """Set the fitted attributes that describe the result.
 
         `limit` is the parameter that bounds the passes of the last stage.
         """

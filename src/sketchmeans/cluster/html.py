@@ -37,7 +37,7 @@ class FittedHTML:
 
     @property
     def _repr_html_(self) -> Any:
-        """What notebooks call, unless scikit-learn is told to show text."""
+        """What notebooks call, unless scikit-learn is configured to show text."""
         if get_config()["display"] != "diagram":
             raise AttributeError(
                 "_repr_html_ is only defined when the 'display' configuration option "

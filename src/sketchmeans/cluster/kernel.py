@@ -94,7 +94,7 @@ class KernelClusterer(Clusterer):
     def _check_bandwidth(
         self, kernel: Kernel, rows: Rows, rng: np.random.Generator
     ) -> None:
-        """See to it that rows which are near for their bandwidth are told apart.
+        """Make sure that rows that are close for their bandwidth stay distinct.
 
         Where most kernel values are close to one, what float32 keeps of them is not
         enough: they are computed in float64.

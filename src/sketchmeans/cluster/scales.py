@@ -100,14 +100,16 @@ def try_neighbors(
     height = NeighborGraph(nearest, np.ones(p), counts[-1]).height
     found = sample.map(lambda block: nearest.find(block, counts[-1]), height)
     distances, numbers = map(np.concatenate, zip(*found, strict=True))
-    tried = []
-    for count in counts:
+
+    def try_count(count: int) -> Scale:
         near, who = distances[:, :count], numbers[:, :count]
         scales = neighbor_scales(near, who, sample.weights, p)
         Z = self_tuned_weights(near, who, scales)
         graph = NeighborGraph(nearest, scales, count)
-        tried.append(Scale.of_weights(sample, Z, graph, count, n_values))
-    return tried
+        return Scale.of_weights(sample, Z, graph, count, n_values)
+
+    # Many neighbours take longest.
+    return [*sample.workers.map(try_count, counts[::-1])][::-1]
 
 
 def try_bandwidths(
@@ -130,10 +132,14 @@ def choose_scale(
         max_iter=min(search.max_iter, _PASSES),
         swaps=False,
     )
-    cuts: list[Cut] = [
-        quick.run(one.engine, one.gram, one.spectrum, k, own)
-        for one, own in zip(tried, rng.spawn(len(tried)), strict=True)
-    ]
+
+    def cut(one: tuple[Scale, np.random.Generator]) -> Cut:
+        scale, own = one
+        return quick.run(scale.engine, scale.gram, scale.spectrum, k, own)
+
+    workers = tried[0].engine.rows.workers
+    pairs = zip(tried, rng.spawn(len(tried)), strict=True)
+    cuts = [*workers.map(cut, pairs)]
     keys = [(cut.smallest_share >= _LEAST_SHARE, cut.gap) for cut in cuts]
     best = max(range(len(tried)), key=lambda i: (keys[i], -i))
     path = ScalePath(

@@ -24,7 +24,7 @@ from sketchmeans.theory.results import Result
 _LEAST_GROWTH, _DISSOLVED = 0.1, 0.2
 #: Share of unusual rows in the fit, and how many times more are worth an alarm.
 _UNUSUAL, _LEAST_UNUSUAL = 0.01, 1.5
-#: Unusual rows that are looked at, that are listed, and columns that tell of them.
+#: Unusual rows that are looked at, that are listed, and columns that describe them.
 _EXTREMES, _LISTED, _TELLING = 200, 10, 3
 
 
@@ -147,8 +147,8 @@ def drift(model: Any, X: Any, *, X_old: Any = None, level: float = 0.01) -> Drif
     share of unusual rows (see `score_rows`) with what `calibrate` has kept.  p-values
     are adjusted for the number of all tests (Holm): if the rows are drawn as those of
     the fit were, the chance of any alarm is at most `level`.  A change that is certain
-    but small is no alarm either: less than a tenth of a segment, than 2% of the rows in
-    a column, or than half as many unusual rows again.
+    but small does not raise an alarm either: less than a tenth of a segment, than 2% of
+    the rows in a column, or than half as many unusual rows again.
 
     One pass of n·m·(d + k) over the new rows, which may be in a file larger than
     memory.

@@ -276,16 +276,12 @@ class ScoredRows:
         edges = block_slices(len(self.rows), -(-_CHUNK // height) * height)
         first = 0
         for start, stop in edges or [(0, 0)]:
-            last = self._n_table_rows
+            source = self._source
+            last = len(self.rows) if source is None else source.n_table_rows
             if stop < len(self.rows):
                 last = int(self.numbers(np.array([stop]))[0])
             yield (first, last), join_blocks(self.blocks(start, stop), self.estimator)
             first = last
-
-    @property
-    def _n_table_rows(self) -> int:
-        source = self._source
-        return len(self.rows) if source is None else source.n_table_rows
 
     def numbers(self, rows: Array) -> Array:
         """Return the numbers of rows in the table, of which some may be left out."""

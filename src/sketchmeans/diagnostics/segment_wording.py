@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PHRASE_LENGTH, _FACT_LENGTH = 28, 120
 #: Facts of at least this strength are worth a name.
 _TELLING = 0.33
-#: Days of a range below which days are told apart, and not months.
+#: Length of a range in days below which days are shown, and not months.
 _FEW_DAYS = 400.0
 
 

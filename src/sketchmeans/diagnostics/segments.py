@@ -74,8 +74,8 @@ class Segment(Result):
     def headline(self) -> str:
         """Name, share and the strongest facts in a line."""
         start = f"{self.name}, {format_percent(self.share)}"
-        told = ", ".join(fact.text for fact in self.facts[:2])
-        return f"{start}: {told}" if told else start
+        facts = ", ".join(fact.text for fact in self.facts[:2])
+        return f"{start}: {facts}" if facts else start
 
     @property
     def verdict(self) -> tuple[str, str] | None:

@@ -156,7 +156,7 @@ class DaskTable:
         return int(self.shape[0] * self._sample[1])
 
     def forget_first(self) -> None:
-        """Let go of the partition that told what the others are like."""
+        """Release the partition that showed what the others are like."""
         self._first = None
 
     def persist(self) -> None:

@@ -281,7 +281,9 @@ class GramEngine:
             total = np.bincount(new, self.weights, minlength=self.k)
             full = total > 0.0
             lengths = self._follow(sums[:, restart], old, new, total)
-            if not self._keeps_digits(squared_norms[restart], lengths, full):
+            # Sums of a cluster that is much tighter now hold the rounding of far rows.
+            least = _TIGHTER * np.abs(squared_norms[restart])
+            if not (np.abs(lengths) >= least)[full].all():
                 nowhere = np.full_like(new, -1)
                 lengths = self._follow(sums[:, restart], nowhere, new, total)
             squared_norms[restart, full] = lengths[full]
@@ -324,13 +326,6 @@ class GramEngine:
         inside = sums[np.arange(len(new)), new]
         within = np.bincount(new, self.weights * inside, minlength=self.k)
         return np.divide(within, total**2, out=np.zeros(self.k), where=full)
-
-    def _keeps_digits(self, before: Array, after: Array, full: Array) -> bool:
-        """Say whether no cluster has become so much tighter that its sums are noise.
-
-        What far rows added and took away again leaves its rounding behind.
-        """
-        return bool((np.abs(after) >= _TIGHTER * np.abs(before))[full].all())
 
     def _add(
         self, sums: Array, changed: Array, old: Array, new: Array, full: Array

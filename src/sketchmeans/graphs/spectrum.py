@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,9 @@ _FEW, _DENSE_SHARE, _MANY_VECTORS = 400, 0.06, 0.25
 _SHIFT = 1.0 + 1e-4
 
 _TOLERANCE = 1e-9
+
+#: Graphs are tried side by side, but memory is planned for one dense matrix.
+_one_dense = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,9 @@ def _other_vectors(
         except (ArpackError, RuntimeError):  # no convergence
             pass
     # Eigenvalues that are known to be 1 become 0, the smallest that there can be.
-    deflated = A.toarray() - nulls @ nulls.T
-    values, vectors = eigen_decomposition(deflated, largest=count)
+    with _one_dense:
+        deflated = A.toarray() - nulls @ nulls.T
+        values, vectors = eigen_decomposition(deflated, largest=count)
     return values[::-1], vectors[:, ::-1]
 
 

@@ -150,7 +150,13 @@ class Workers:
             self._buffers = threading.local()
 
     def _threads(self) -> ThreadPoolExecutor | None:
-        """Return the pool, which is started when there is work for it; None for one."""
+        """Return the pool, which is started when there is work for it; None for one.
+
+        None within a task, too: one that waits for tasks of its own pool may wait for
+        ever.
+        """
+        if getattr(_task, "is_running", False):
+            return None
         if self._pool is None and self._is_open and self.n_jobs > 1:
             self._pool = ThreadPoolExecutor(self.n_jobs, "sketchmeans")
         return self._pool
@@ -257,6 +263,14 @@ def process_buffers() -> Workers:
     return Workers(1)
 
 
+#: Whether this thread is at work on a task of some pool.
+_task = threading.local()
+
+
 def _quietly(function: Callable[[Item], Result], item: Item) -> Result:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return function(item)
+    _task.is_running = True
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return function(item)
+    finally:
+        _task.is_running = False

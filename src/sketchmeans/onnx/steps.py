@@ -237,8 +237,6 @@ def _list_words(encoder: Any) -> tuple[dict[str, int], Array]:
 
 def _spell(word: str) -> set[str]:
     """Return the ways in which a word is usually written."""
-    return {word, word.upper(), word.title(), word.capitalize(), _camel(word)}
-
-
-def _camel(word: str) -> str:
-    return "NaN" if word == "nan" else word
+    return {word, word.upper(), word.title(), word.capitalize()} | (
+        {"NaN"} if word == "nan" else set()
+    )

@@ -311,11 +311,6 @@ def constructor_parameters(cls: type[Any]) -> dict[str, bool]:
     return {p.name: p.default is Parameter.empty for p in parameters}
 
 
-def default_of(cls: type[Any], name: str) -> Any:
-    """Return the default of a parameter of a constructor."""
-    return signature(cls.__init__).parameters[name].default
-
-
 def _accept(model: Any) -> None:
     """Accept everything, without a warning."""
 
@@ -353,7 +348,10 @@ class Spec:
     def check_left_out(self, model: Any, where: str) -> None:
         """Raise if a parameter that files leave out is not at its default."""
         for name in set(constructor_parameters(self.cls)) - set(self.params):
-            value, default = getattr(model, name), default_of(self.cls, name)
+            value, default = (
+                getattr(model, name),
+                signature(self.cls.__init__).parameters[name].default,
+            )
             is_gap = value != value and default != default  # both are NaN
             if not (is_gap or value == default):
                 raise ValueError(

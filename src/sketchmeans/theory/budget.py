@@ -212,10 +212,6 @@ class _Rule:
     takes: tuple[str, ...]
     constants_known: bool = False
 
-    @property
-    def needs_dimension(self) -> bool:
-        return "d_eff" in self.formula
-
 
 _CR18_RATE = "excess risk O(k/sqrt(n)), as of exact kernel k-means"
 _L21_RATE = "excess risk O(sqrt(k/n) log(n/delta)), optimal up to the log"
@@ -326,7 +322,7 @@ def _check_values(rule: str, given: dict[str, Any], n: int) -> Values:
         check = check_below if name in ("eps", "delta") else check_positive
         values[name] = check(name, value)
     dimension = values.get("effective_dimension")
-    if dimension is None and chosen.needs_dimension:
+    if dimension is None and "d_eff" in chosen.formula:
         raise ValueError(
             f"effective_dimension=None should be a number > 0 with rule={rule!r}: "
             "sketchmeans.diagnostics.effective_dimension computes it."

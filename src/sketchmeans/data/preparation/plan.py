@@ -148,7 +148,11 @@ def _leave_out_duplicates(
     Only columns in `free` are left out; of two, the one that is not free stays.
     """
     sample = sample.slice(0, _PAIR_ROWS)
-    numbers = {plan.name: plan for plan in used(plans) if _is_line(plan)}
+    numbers = {
+        plan.name: plan
+        for plan in used(plans)
+        if not isinstance(plan.encoder, CategoryEncoder)
+    }
     same = {**_same_numbers(list(numbers.values()), sample, free)}
     same |= _same_words(
         [p for p in used(plans) if isinstance(p.encoder, CategoryEncoder)], sample, free
@@ -161,10 +165,6 @@ def _leave_out_duplicates(
         )
         for plan in plans
     ]
-
-
-def _is_line(plan: ColumnPlan) -> bool:
-    return plan.is_used and not isinstance(plan.encoder, CategoryEncoder)
 
 
 def _same_numbers(

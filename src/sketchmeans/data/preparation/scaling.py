@@ -40,8 +40,8 @@ class Preparation:
     """What turns raw rows into prepared ones: x becomes (x − center) / scale.
 
     `fill` takes the place of missing values, in `n_filled` rows of the fit;
-    `n_scale_rows` have told the scale, and `variance` is that of the prepared features.
-    `encoders` have turned named columns into features.
+    the scale was found from `n_scale_rows` rows; `variance` is that of the prepared
+    features.  `encoders` have turned named columns into features.
     """
 
     center: Array

@@ -69,8 +69,7 @@ def find_states(name: str) -> list[FileState]:
     for file in files:
         if suffix_of(file) not in FORMATS:
             raise ValueError(
-                f"{file} ends in {suffix_of(file)!r}; it should end in one of "
-                f"{sorted(FORMATS)}."
+                f"{file} ends in {suffix_of(file)!r}; {say_what_is_read(file)}"
             )
         if FORMATS[suffix_of(file)] != FORMATS[suffix_of(files[0])]:
             raise ValueError(
@@ -82,6 +81,13 @@ def find_states(name: str) -> list[FileState]:
         if state.size == 0:
             raise ValueError(f"{state.path} is empty.")
     return states
+
+
+def say_what_is_read(file: str) -> str:
+    """Return what to do about a file of a format that is not read."""
+    if suffix_of(file) in (".xls", ".xlsb"):
+        return "save it as .xlsx, .ods or .csv in the program that wrote it."
+    return f"it should end in one of {sorted(FORMATS)}."
 
 
 def check_options(state: FileState, options: ReadOptions) -> None:
@@ -105,7 +111,7 @@ def has_option(state: FileState, option: str) -> bool:
 
 
 def is_stream(X: Any) -> bool:
-    """Say whether an object streams Arrow batches and is no table in memory.
+    """Say whether an object streams Arrow batches and is not a table in memory.
 
     DuckDB relations, readers of record batches, pyarrow's datasets and scanners, and
     lazy frames of polars are; data frames can be turned into arrays.

@@ -65,7 +65,7 @@ def count_marks(column: pa.Array) -> dict[str, int]:
     """Return how many values can only have this decimal mark.
 
     1,5 has a comma, 1.234,5 and 1.234.567, too; 1,234 may have either.  None of a
-    column counts if some value is no number at all.
+    column counts if some value is not a number at all.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -27,7 +28,7 @@ from sketchmeans.data.sources.files import FileState
 #: they are copied once more than the rest of the page.
 _BUFFER_BYTES = 2**12
 #: Bytes that decoding a column takes: a dictionary, and a page before and after it is
-#: unpacked, each of a megabyte unless the writer was told otherwise.
+#: unpacked, each of a megabyte unless the writer was configured otherwise.
 _COLUMN_BYTES = 3 * 2**20
 #: Most batches of a file: terabytes.
 _MOST_BATCHES = 10**6
@@ -66,9 +67,11 @@ class ParquetSource(TableSource):
             found = decode(state, metadata, columns.names, groups, row, height)
             return (to_numbers(b, state.path, columns, row) for b, row in found)
 
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         with open(state.place, "rb") as file:
-            needs = [_decoding_bytes(state, file, group, columns) for group in groups]
+            needs = [
+                _decoding_bytes(state, file, chunks)
+                for chunks in _column_chunks(state, metadata, columns.names)
+            ]
         size = height * columns.row_bytes
         batches = StreamedBatches(edges, size, begin, state.path, starts)
         self._use(batches, max(needs, default=0) + ARROW_MEMORY)
@@ -129,35 +132,89 @@ def decode(
 def open_file(state: FileState, metadata: Any = None) -> Any:
     """Return pyarrow's reader of a file."""
     try:
-        return pq.ParquetFile(
-            state.place,
-            metadata=metadata,
-            pre_buffer=False,
-            buffer_size=_BUFFER_BYTES,
-            page_checksum_verification=True,  # where the writer left sums
-        )
+        return _open(state.place, metadata)
     except (pa.ArrowException, OSError) as error:
         raise state.error("cannot be read as Parquet", error) from None
 
 
-def _decoding_bytes(
-    state: FileState, file: BinaryIO, group: Any, columns: Columns
-) -> int:
+def _open(place: Any, metadata: Any) -> Any:
+    return pq.ParquetFile(
+        place,
+        metadata=metadata,
+        pre_buffer=False,
+        buffer_size=_BUFFER_BYTES,
+        page_checksum_verification=True,  # where the writer left sums
+    )
+
+
+class _PageWantedError(Exception):
+    """Raised where the first page of a row group would be read."""
+
+
+class _NoPages(io.RawIOBase):
+    """A file of a size, of which nothing can be read."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._size
+
+    def read(self, size: int = -1) -> bytes:
+        raise _PageWantedError
+
+
+def _column_chunks(
+    state: FileState, metadata: Any, names: Sequence[str]
+) -> Iterator[list[Any]]:
+    """Yield what each row group says of some columns.
+
+    What C++ raises in pyarrow's `RowGroupMetaData.column` is not caught: a chunk whose
+    statistics contradict its type would end the process.  A reader of batches makes the
+    same chunks where errors are caught, before it reads a page.
+    """
+    reader = _open(_NoPages(state.size), metadata)
+    schema, wanted = metadata.schema, set(names)
+    places = [i for i in range(len(schema)) if schema.column(i).path in wanted]
+    for number in range(metadata.num_row_groups):
+        batches = reader.iter_batches(
+            1, row_groups=[number], columns=list(names), use_threads=False
+        )
+        try:
+            next(batches, None)
+        except _PageWantedError:
+            pass
+        except (pa.ArrowException, OSError) as error:
+            raise state.error(f"is damaged in row group {number}", error) from None
+        group = metadata.row_group(number)
+        yield [group.column(i) for i in places]
+
+
+def _decoding_bytes(state: FileState, file: BinaryIO, chunks: Sequence[Any]) -> int:
     """Return what decoding a batch of a row group takes beside the batch.
 
     That is a dictionary and a page of each column, both twice.  Small chunks are taken
     for one page each.  Of others the first pages tell, as writers make all of about the
     same size: a megabyte, or as much as they hold.
     """
-    total, wanted = 0, set(columns.names)
-    for chunk in (group.column(i) for i in range(group.num_columns)):
-        if chunk.path_in_schema in wanted:
-            places = [chunk.data_page_offset]
-            if chunk.has_dictionary_page:
-                places.append(chunk.dictionary_page_offset)
-            pages = sum(sum(_page_sizes(state, file, place)) for place in places)
-            needed = min(2 * chunk.total_uncompressed_size, max(pages, _COLUMN_BYTES))
-            total += _BUFFER_BYTES + int(needed)
+    total = 0
+    for chunk in chunks:
+        places = [chunk.data_page_offset]
+        if chunk.has_dictionary_page:
+            places.append(chunk.dictionary_page_offset)
+        pages = sum(sum(_page_sizes(state, file, place)) for place in places)
+        needed = min(2 * chunk.total_uncompressed_size, max(pages, _COLUMN_BYTES))
+        total += _BUFFER_BYTES + int(needed)
     return total
 
 
