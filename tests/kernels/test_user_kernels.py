@@ -213,6 +213,27 @@ def test_a_failing_driver_has_a_substitute(monkeypatch):
     assert calls == ["evr", "ev", None, "ev"]
 
 
+def test_a_driver_that_loses_eigenvalues_has_a_substitute(monkeypatch):
+    from sketchmeans.numerics import linalg
+
+    plain = linalg.eigh
+
+    def losing(K, *, driver=None, **params):
+        found = plain(K, driver=driver, **params)
+        if driver == "ev":
+            return found
+        if params.get("eigvals_only"):
+            return found[:0]
+        return found[0][:0], found[1][:, :0]
+
+    monkeypatch.setattr(linalg, "eigh", losing)
+    K = np.diag([3.0, 1.0, 2.0])
+    values, vectors = eigen_decomposition(K, largest=2, driver="evr")
+    np.testing.assert_allclose(values, [2.0, 3.0])
+    np.testing.assert_allclose(K @ vectors, vectors * values)
+    np.testing.assert_allclose(largest_eigenvalues(K, 2), [2.0, 3.0])
+
+
 # --- as many clusters as distinct rows -------------------------------------------
 
 

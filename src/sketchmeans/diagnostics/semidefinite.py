@@ -276,10 +276,7 @@ class _AlternatingDirections:
         while True:
             wanted = min(self._n_vectors, s)
             some = wanted if 2 * wanted < s else None
-            if some is None:  # by NumPy, which leaves the interpreter to other threads
-                values, vectors = np.linalg.eigh(M)
-            else:
-                values, vectors = eigen_decomposition(M, largest=some, driver="evr")
+            values, vectors = eigen_decomposition(M, largest=some)
             if some is None or _find_cut(values, self._k - 1) > values[0]:
                 return values, vectors
             self._n_vectors = 2 * wanted

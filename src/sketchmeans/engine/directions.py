@@ -8,14 +8,13 @@ fraction of the work.  Passes in the whole space refine it.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows, block_slices
 from sketchmeans.engine.space import Space
 from sketchmeans.engine.store import KernelBlocks, Span
 from sketchmeans.kernels import toarray
-from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.linalg import Array, eigen_decomposition
 
 #: Directions that are enough to look for any number of clusters, and the rows in which
 #: they are found.
@@ -88,8 +87,7 @@ def _leading_directions(
     if root is not None:
         scatter, mean = root.T @ scatter @ root, mean @ root
     width = len(mean)
-    first = max(0, width - DIRECTIONS)
-    _, vectors = eigh(scatter, subset_by_index=[first, width - 1])
+    _, vectors = eigen_decomposition(scatter, largest=min(DIRECTIONS, width))
     vectors = vectors[:, ::-1]
     projection = vectors if root is None else root @ vectors
     return np.ascontiguousarray(projection), mean @ vectors

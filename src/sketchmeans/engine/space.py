@@ -17,7 +17,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import svd
 
 from sketchmeans.data.rows import Block, Rows, block_height, block_slices
 from sketchmeans.engine.types import Centers
@@ -27,6 +26,7 @@ from sketchmeans.numerics.linalg import (
     PseudoInverse,
     check_no_overflow,
     pseudo_inverse,
+    thin_svd,
 )
 from sketchmeans.numerics.parallel import Workers
 
@@ -316,7 +316,7 @@ class FeatureSpace:
     def _svd(self) -> tuple[Array, Array, Array]:
         """Left vectors, values and right vectors of the landmarks' features."""
         F = self._features - self._hull
-        U, values, V = svd(F, full_matrices=False, check_finite=False)
+        U, values, V = thin_svd(F)
         eps = float(np.finfo(np.float64).eps)
         keep = values > max(F.shape) * eps * max(values[0], 0.0)
         if self._most is not None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular, svd
 from scipy.linalg.lapack import dpstrf
 
 Array = npt.NDArray[Any]
@@ -83,8 +83,9 @@ def eigen_decomposition(
     """Return eigenvalues, in ascending order, and eigenvectors of a symmetric matrix.
 
     Only some of the `largest`, if that is given.  LAPACK's fast drivers ("evd", "evr")
-    fail on some matrices with many equal eigenvalues, such as those of orthogonal rows;
-    then a slower one that does not fail is used.
+    fail on some matrices with many equal eigenvalues, such as those of orthogonal rows,
+    or return fewer eigenvalues than were asked for without an error; then a slower one
+    that does not fail is used.
 
     Examples
     --------
@@ -92,13 +93,18 @@ def eigen_decomposition(
     >>> eigen_decomposition(np.diag([3.0, 1.0, 2.0]), largest=2)[0]
     array([2., 3.])
     """
-    first, last = 0 if largest is None else len(K) - largest, len(K) - 1
-    subset = None if largest is None else (first, last)
+    count = len(K) if largest is None else largest
+    subset = None if largest is None else (len(K) - count, len(K) - 1)
     try:
-        return eigh(K, driver=driver, subset_by_index=subset, check_finite=False)
+        if subset is None and driver is None:  # leaves the interpreter to other threads
+            return np.linalg.eigh(K)
+        found = eigh(K, driver=driver, subset_by_index=subset, check_finite=False)
     except np.linalg.LinAlgError:
+        found = None
+    if found is None or len(found[0]) < count:
         values, vectors = eigh(K, driver="ev", check_finite=False)
-        return values[first:], vectors[:, first:]
+        found = values[len(K) - count :], vectors[:, len(K) - count :]
+    return found
 
 
 def largest_eigenvalues(K: Array, count: int) -> Array:
@@ -107,8 +113,21 @@ def largest_eigenvalues(K: Array, count: int) -> Array:
     try:
         values = eigh(K, eigvals_only=True, subset_by_index=subset, check_finite=False)
     except np.linalg.LinAlgError:
+        values = np.empty(0)
+    if len(values) < count:  # as for eigen_decomposition
         values = eigh(K, eigvals_only=True, driver="ev", check_finite=False)[-count:]
     return np.asarray(values)
+
+
+def thin_svd(A: Array) -> tuple[Array, Array, Array]:
+    """Return left vectors, values and right vectors of a matrix, as `scipy.linalg.svd`.
+
+    Where LAPACK's fast driver gives up, by a slower one.
+    """
+    try:
+        return svd(A, full_matrices=False, check_finite=False)
+    except np.linalg.LinAlgError:
+        return svd(A, full_matrices=False, check_finite=False, lapack_driver="gesvd")
 
 
 class PseudoInverse(Protocol):

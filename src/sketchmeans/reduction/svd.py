@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import qr, svd
+from scipy.linalg import qr
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sketchmeans.data.adapters import find_adapter
@@ -25,6 +25,7 @@ from sketchmeans.numerics.linalg import (
     eigen_decomposition,
     pseudo_inverse,
     relative_cut,
+    thin_svd,
 )
 from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
@@ -106,12 +107,7 @@ def exact_svd(rows: Rows, k: int) -> RightVectors:
     are fewer vectors, but at least one.
     """
     R = _triangular_factor(rows)
-    try:
-        _, values, vectors = svd(R, full_matrices=False, check_finite=False)
-    except np.linalg.LinAlgError:  # the fast driver gives up on some matrices
-        _, values, vectors = svd(
-            R, full_matrices=False, check_finite=False, lapack_driver="gesvd"
-        )
+    _, values, vectors = thin_svd(R)
     smaller = min(rows.n_rows, rows.n_features)
     cut = max(_RANK_ROUNDINGS * _eps(rows.dtype), smaller * _eps(np.float64))
     rank = max(int((values[:k] > cut * values[0]).sum()), 1)
