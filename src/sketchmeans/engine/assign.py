@@ -23,6 +23,10 @@ _WIDTH = 8
 #: Clusters per row from which on only those that have a row are added up.
 _FEW_ROWS = 4
 
+#: Pairs of clusters and rows up to which a dense matrix of memberships costs less than
+#: the set-up of a sparse one.
+_FEW_MEMBERSHIPS = 2**14
+
 #: Entries of rows whose differences to their centres are formed at a time, which stay
 #: in the cache, and the fewest such rows.
 _DIFFERENCES, _LEAST_DIFFERENCES = 2**16, 128
@@ -134,8 +138,9 @@ class CenterMatrix:
 
         Elsewhere rows that are taken for another cluster's cost hardly more there.
         """
-        scale = self._share * (np.mean(norms) + lengths.mean(axis=0))
-        return np.flatnonzero(np.maximum(distances, 0.0).mean(axis=0) < scale).tolist()
+        total = len(lengths) * norms if isinstance(norms, float) else norms.sum()
+        least = self._share * (total + lengths.sum(axis=0))
+        return np.flatnonzero(np.maximum(distances, 0.0).sum(axis=0) < least).tolist()
 
     def _group(self, restart: int) -> slice:
         return slice(restart * self.k, (restart + 1) * self.k)
@@ -276,7 +281,8 @@ class ClusterSums:
     def add(self, b: Array, clusters: Array, weights: Array, dtype: Any) -> None:
         """Add rows with these weights (h, q) to these clusters (h, q), a row to each.
 
-        Products are formed in this float type, and added up in float64.
+        The clusters of a row are distinct.  Products are formed in this float type, and
+        added up in float64.
         """
         (n_rows, width), flat = clusters.shape, clusters.ravel()
         which: Any = slice(None)
@@ -284,11 +290,16 @@ class ClusterSums:
         if size > _FEW_ROWS * len(flat):  # most clusters have no row
             which, flat = np.unique(flat, return_inverse=True)
             size = len(which)
-        # One column per row of the block: its product goes over the block once.
-        membership = sparse.csc_array(
-            (weights.ravel().astype(dtype), flat, np.arange(0, len(flat) + 1, width)),
-            shape=(size, n_rows),
-        )
+        membership: Any
+        if size * n_rows <= _FEW_MEMBERSHIPS and not sparse.issparse(b):
+            membership = np.zeros((size, n_rows), dtype)
+            membership[flat, np.arange(n_rows).repeat(width)] = weights.ravel()
+        else:
+            # One column per row of the block: its product goes over the block once.
+            starts = np.arange(0, len(flat) + 1, width)
+            membership = sparse.csc_array(
+                (weights.ravel().astype(dtype), flat, starts), shape=(size, n_rows)
+            )
         self.sums[which] += toarray(membership @ b)
         self.counts[which] += np.bincount(flat, weights.ravel(), minlength=size)
 

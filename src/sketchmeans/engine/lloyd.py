@@ -128,10 +128,17 @@ def _with_engine(state: LloydState, engine: Assigner) -> LloydState:
 def _record(
     state: LloydState, found: PassResult, tol: float, cost_before: float | None
 ) -> list[int]:
-    """Take in the results of a pass; return the positions of restarts that go on."""
+    """Take in the results of a pass; return the positions of restarts that go on.
+
+    They go on until they converge, and while refills make empty clusters fewer.
+    """
     moving, is_first = [], not state.results
+    costs = np.maximum(found.costs, 0.0).tolist()
+    empty = (found.counts == 0.0).sum(axis=1)
+    fewer = ((empty > 0) & (empty < state.empty_before[state.active])).tolist()
+    state.empty_before[state.active] = empty
     for position, restart in enumerate(state.active.tolist()):
-        cost = max(float(found.costs[position]), 0.0)
+        cost = costs[position]
         result = LloydResult(
             found.labels[:, position],
             state.centers.select([position]),
@@ -154,11 +161,8 @@ def _record(
                 result.converged = is_small or not found.labels_changed[position]
             state.results[restart] = result
         result.cost_path.append(cost)
-        # Empty clusters go on being refilled while that makes them fewer.
-        empty = int((found.counts[position] == 0.0).sum())
-        if result.converged and 0 < empty < state.empty_before[restart]:
-            result.converged = False
-        state.empty_before[restart] = empty
+        if result.converged and fewer[position]:
+            result.converged = False  # empty clusters go on being refilled
         if not result.converged:
             moving.append(position)
     return moving

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -84,9 +85,11 @@ class ClusterPass(Reduction):
 
     def finalize(self, summary: Sums) -> PassSums:
         shape = self.shape()
-        sums, costs = np.split(summary.terms.total(), [int(np.prod(shape))])
+        total, size = summary.terms.total(), prod(shape)
         counts = summary.counts.total().reshape(shape[:2])
-        return PassSums(sums.reshape(shape), counts, costs, summary.changed)
+        return PassSums(
+            total[:size].reshape(shape), counts, total[size:], summary.changed
+        )
 
 
 @dataclass(frozen=True)

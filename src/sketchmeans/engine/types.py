@@ -27,7 +27,9 @@ class Centers:
 
     def select(self, restarts: Sequence[int] | Array) -> Self:
         """Return the centres of some of the restarts."""
-        chosen = np.asarray(restarts, dtype=np.intp)
+        chosen: Any = np.asarray(restarts, dtype=np.intp)
+        if len(restarts) == 1:  # nothing is copied
+            chosen = slice(restarts[0], restarts[0] + 1)
         return type(self)(
             self.coefficients[chosen], self.squared_norms[chosen], self.means[chosen]
         )
