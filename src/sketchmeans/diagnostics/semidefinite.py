@@ -48,8 +48,8 @@ _LEAST_GAIN = 2e-4
 #: Steps between two searches for violated triangle inequalities, and the most steps
 #: with them.
 _CUT_STEPS, _MAX_CUT_STEPS = 50, 2_000
-#: How much smaller steps of prices become where the bound did not rise.
-_SLOWER = 0.3
+#: Searches in vain that end the work, and how much smaller steps of prices become then.
+_PATIENCE, _SLOWER = 5, 0.5
 
 
 @dataclass(frozen=True)
@@ -173,10 +173,12 @@ class SubsetProblem:
     ) -> tuple[int, float]:
         """Go on with triangle inequalities; return the steps and the best bound.
 
-        Prices that swing are moved in smaller steps: the third search in vain ends it.
+        Prices that swing are moved in smaller steps; some searches in vain end it.
         """
         step, in_vain = 0, 0
-        while step < _MAX_CUT_STEPS and in_vain < 3 and time.perf_counter() < until:
+        while step < _MAX_CUT_STEPS and time.perf_counter() < until:
+            if in_vain == _PATIENCE:
+                break
             if best >= target * (1.0 - _LEAST_GAIN) or not solver.separate():
                 break
             before = best

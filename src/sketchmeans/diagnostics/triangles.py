@@ -15,8 +15,9 @@ import numpy as np
 
 from sketchmeans.numerics.linalg import Array
 
-#: Rows that share most with a row: pairs of these are looked at.
-_NEAREST = 40
+#: Rows that share at least this part of ``Y_ii`` with a row, times this factor, are
+#: candidates; pairs of so many of them are looked at, so many pairs at a time.
+_LEAST_SHARED, _MOST_SHARING, _LOOKED_AT, _PART = 0.1, 1.5, 60, 2**20
 #: Inequalities that are added at a time: for each row, and together.
 _NEW_PER_ROW, _MOST_NEW = 10, 1_000
 #: How much of the mean ``Y_ii`` an inequality must fail by; what price, in units of the
@@ -40,6 +41,7 @@ class TriangleCuts:
         self._places = np.empty((4, 0), np.intp)
         self._factors = np.empty((4, 0))
         self._steps = np.empty(0)
+        self._rng = np.random.default_rng(0)
         #: How far prices move, at most 1; less keeps them from swinging.
         self.step_size = 1.0
 
@@ -72,32 +74,33 @@ class TriangleCuts:
         return len(new)
 
     def _find_violated(self, X: Array) -> Array:
-        """Return the three rows of inequalities that fail, the worst first."""
+        """Return the three rows of inequalities that fail, the worst first.
+
+        They fail most where j and h are at opposite ends of the cluster of i.  So the
+        rows that are looked at are drawn from all that share much with i, anew in each
+        search, and not only from those that share most.
+        """
         scaled = (X / self._roots / self._roots[:, None]).astype(np.float32)
-        s = len(scaled)
         own = scaled.diagonal().copy()
         np.fill_diagonal(scaled, -np.inf)
-        count = min(_NEAREST, s - 1)
-        near = np.argpartition(-scaled, count - 1, axis=1)[:, :count]
-        shared = np.take_along_axis(scaled, near, axis=1)
-        left, right = np.triu_indices(count, 1)
-        slack = own[:, None] - shared[:, left] - shared[:, right]
-        slack += scaled[near[:, left], near[:, right]]
-        most = min(_NEW_PER_ROW, len(left))
-        if most == 0:
-            return np.empty((0, 3), np.intp)
-        worst = np.argpartition(slack, most - 1, axis=1)[:, :most]
-        values = np.take_along_axis(slack, worst, axis=1).ravel()
-        pairs = [
-            np.take_along_axis(near, side[worst], axis=1) for side in (left, right)
-        ]
-        found = np.stack(
-            [np.repeat(np.arange(s), most), *(p.ravel() for p in pairs)], 1
-        )
-        found[:, 1:].sort(axis=1)
+        shares = scaled > _LEAST_SHARED * own[:, None]
+        width = int(min(_MOST_SHARING * shares.sum(axis=1).mean() + 1, len(own) - 1))
+        places = np.arange(width)
+        if width > _LOOKED_AT:
+            places = np.sort(self._rng.choice(width, _LOOKED_AT, replace=False))
+        pairs = np.triu_indices(len(places), 1)
+        step = max(_PART // max(len(pairs[0]), 1), 1)
+        found, values = [np.empty((0, 3), np.intp)], [np.empty(0, np.float32)]
+        for start in range(0, len(own) if len(pairs[0]) else 0, step):
+            rows = np.arange(start, min(start + step, len(own)))
+            near = np.argpartition(-scaled[rows], width - 1, axis=1)[:, :width]
+            part = _worst_pairs(scaled, own, rows, near[:, places], pairs)
+            found.append(part[0])
+            values.append(part[1])
+        triples, slack = np.concatenate(found), np.concatenate(values)
         limit = -_LEAST_VIOLATION * float(own.mean())
-        order = np.argsort(values, kind="stable")[:_MOST_NEW]
-        return found[order[values[order] < limit]]
+        order = np.argsort(slack, kind="stable")[:_MOST_NEW]
+        return triples[order[slack[order] < limit]]
 
     def _prepare(self) -> None:
         """Note where the entries are, their factors, and how far prices may move.
@@ -120,3 +123,19 @@ class TriangleCuts:
         size = np.abs(self._factors)
         shared = np.bincount(self._places.ravel(), size.ravel(), minlength=s * s)
         self._steps = 1.0 / (size * shared[self._places]).sum(axis=0)
+
+
+def _worst_pairs(
+    scaled: Array, own: Array, rows: Array, near: Array, pairs: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Return the triples of each row that fail most, and their slack."""
+    left, right = pairs
+    shared = np.take_along_axis(scaled[rows], near, axis=1)
+    slack = own[rows, None] - shared[:, left] - shared[:, right]
+    slack += scaled[near[:, left], near[:, right]]
+    most = min(_NEW_PER_ROW, len(left))
+    worst = np.argpartition(slack, most - 1, axis=1)[:, :most]
+    sides = [np.take_along_axis(near, side[worst], axis=1).ravel() for side in pairs]
+    triples = np.stack([np.repeat(rows, most), *sides], axis=1)
+    triples[:, 1:].sort(axis=1)
+    return triples, np.take_along_axis(slack, worst, axis=1).ravel()
