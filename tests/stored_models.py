@@ -71,7 +71,7 @@ def stored_tables():
 
 
 def raw_table(stored):
-    """Return columns of every kind: numbers with a gap, a category, a date, yes or no."""
+    """Return columns of every kind: amounts with a gap, categories, dates, flags."""
     X = stored["X"]
     group = X[:, :3].argmax(axis=1)
     days = pd.to_timedelta((1000 * X[:, 2]).astype(int), unit="D")
