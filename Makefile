@@ -49,10 +49,10 @@ docs-serve: docs  ## Build the documentation and serve it at http://localhost:80
 	$(BIN)/python -m http.server --directory build/site --bind localhost $(PORT)
 
 bench: $(STAMP)  ## Run the benchmarks against scikit-learn (minutes)
-	$(BIN)/python -m benchmarks.fit
+	$(BIN)/python -m benchmarks.fit --store
 
 bench-plane: $(STAMP)  ## All table sizes and numbers of clusters beside six peers (hours)
-	$(BIN)/python -m benchmarks.plane
+	$(BIN)/python -m benchmarks.plane --store
 
 clean:  ## Remove .venv, caches and build products
 	rm -rf .venv build dist docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

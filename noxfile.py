@@ -17,7 +17,7 @@ nox.options.sessions = ["lint", "tests", "lowest", "core", "docs", "package"]
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PYPROJECT = nox.project.load_toml("pyproject.toml")
-EXTRAS = "cli,files,dask,report,testing"
+EXTRAS = "cli,files,excel,remote,dask,onnx,report,testing"
 #: Tests that need nothing but the core and pytest.
 CORE_TESTS = (
     "tests/numerics",

@@ -25,6 +25,7 @@ class Side:
     seconds: Array
     costs: Array
     peak_bytes: float
+    cpu_seconds: Array
 
     @property
     def median_seconds(self) -> float:
@@ -61,6 +62,7 @@ def _side(runs: list[Run[Result]], costs: list[float]) -> Side:
         np.array([run.seconds for run in runs]),
         np.array(costs),
         max(run.peak_bytes for run in runs),
+        np.array([run.cpu_seconds for run in runs]),
     )
 
 
@@ -80,4 +82,5 @@ def compared(ours: Side, peer: Side, time: Target, cost: Target) -> Outcome:
         cost_ratio=ours.median_cost / peer.median_cost,
         cost_target=cost,
         peak_bytes=(ours.peak_bytes, peer.peak_bytes),
+        cpu_seconds=tuple(float(np.median(s.cpu_seconds)) for s in (ours, peer)),
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import data
+from benchmarks import data, history
 from benchmarks.contest import Fit, compared, contest
 from benchmarks.data import Array, Table
 from benchmarks.measure import measure
@@ -213,7 +213,12 @@ def main() -> None:
     parser.add_argument(
         "--max-rows", type=int, metavar="N", help="a rehearsal on the first N data rows"
     )
+    parser.add_argument(
+        "--store", action="store_true", help="add the figures to benchmarks/history.csv"
+    )
     options = parser.parse_args()
+    if options.store and options.max_rows is not None:
+        parser.error("figures of a rehearsal are not stored.")
     print(banner(options.seeds))
     if options.max_rows is not None:
         print(f"# a rehearsal on {options.max_rows:,} rows: targets are for all rows")
@@ -221,11 +226,16 @@ def main() -> None:
     settings = Settings(options.seeds, options.data, options.max_rows)
     print(header())
     verdicts: list[bool] = []
+    figures = []
+    command = f"python -m benchmarks.fit --seeds {options.seeds}"
     for name in options.rows_only or ROWS:
         outcome = ROWS[name](settings)
         print(outcome.line(name), flush=True)
         verdicts += outcome.verdicts().values()
+        figures.append(history.new_figure("fit", command, **outcome.stored(name)))
     print(f"{sum(verdicts)} of {len(verdicts)} targets met")
+    if options.store:
+        print(*history.store(figures), sep="\n")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import data
+from benchmarks import data, history
 from benchmarks.data import Array
 from benchmarks.measure import measure
 from benchmarks.table import banner
@@ -319,19 +319,20 @@ class Line:
         found += f"  {self.rival:12}{other[0]:8.2f} s {other[1]:12.6g}"
         return f"{found}  time {self.time_ratio:6.2f}  cost {self.cost_ratio:.4f}"
 
-    def row(self) -> str:
-        """Return the line as one of a Markdown table."""
-        seconds, cost, _ = self.ours
-        rival = self.peers[self.rival]
-        cells = [self.cell.name, f"{seconds:.3g} s", f"{cost:.6g}", self.rival]
-        cells += [f"{rival[0]:.3g} s", f"{rival[1]:.6g}"]
-        cells += [f"{self.time_ratio:.2f}", f"{self.cost_ratio:.4f}"]
-        return f"| {' | '.join(cells)} |"
-
-
-_HEADER = """| cell | ours | cost | rival | its time | its cost | time | cost |
-|---|---|---|---|---|---|---|---|
-"""
+    def stored(self) -> dict[str, object]:
+        """Return what `benchmarks.history` keeps of a line."""
+        return {
+            "row": self.cell.name,
+            "ours_seconds": self.ours[0],
+            "ours_cpu": "",
+            "peer": self.rival,
+            "peer_seconds": self.peers[self.rival][0],
+            "peer_cpu": "",
+            "time_ratio": self.time_ratio,
+            "cost_ratio": self.cost_ratio,
+            "wanted": "",
+            "met": "",
+        }
 
 
 def run_cell(
@@ -369,7 +370,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="words of cell names")
     parser.add_argument("--peers", nargs="+", choices=list(PEERS))
     parser.add_argument("--csv", type=Path, help="write all medians to this file")
-    parser.add_argument("--markdown", type=Path, help="add a table to this file")
+    parser.add_argument(
+        "--store", action="store_true", help="add the figures to benchmarks/history.csv"
+    )
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -387,9 +390,14 @@ def main() -> None:
             continue
         lines.append(run_cell(cell, seeds, peers, asked.data))
         print(lines[-1], flush=True)
-    if asked.markdown:
-        with asked.markdown.open("a") as file:
-            print(f"\n{_HEADER}" + "\n".join(line.row() for line in lines), file=file)
+    if asked.store:
+        command = f"python -m benchmarks.plane --first-seed {seeds[0]}"
+        figures = [
+            history.new_figure("plane", command, **line.stored())
+            for line in lines
+            if line.peers
+        ]
+        print(*history.store(figures), sep="\n")
     if asked.csv:
         rows = ["table,k,landmarks,method,seconds,cost,peak_kb"]
         for line in lines:

@@ -69,6 +69,7 @@ class Outcome:
     cost_target: Target | None = None
     peak_bytes: tuple[float, float] | None = None
     memory_ratio: float | None = None
+    cpu_seconds: tuple[float, ...] | None = None
 
     def verdicts(self) -> dict[str, bool]:
         """Return which of the targets are met."""
@@ -91,6 +92,21 @@ class Outcome:
             "" if self.peak_bytes is None else _megabytes(self.peak_bytes),
             self._verdict(),
         )
+
+    def stored(self, row: str) -> dict[str, object]:
+        """Return what `benchmarks.history` keeps of a line."""
+        seconds, cpu = self.seconds or ("", ""), self.cpu_seconds or ("", "")
+        cost = "" if self.cost_target is None else f", cost {self.cost_target}"
+        return {
+            "row": row,
+            **dict(zip(("ours_seconds", "peer_seconds"), seconds, strict=True)),
+            **dict(zip(("ours_cpu", "peer_cpu"), cpu, strict=True)),
+            "peer": "",
+            "time_ratio": self.time_ratio,
+            "cost_ratio": "" if self.cost_ratio is None else self.cost_ratio,
+            "wanted": f"time {self.time_target}{cost}",
+            "met": self._verdict(),
+        }
 
     def _verdict(self) -> str:
         missed = [what for what, met in self.verdicts().items() if not met]

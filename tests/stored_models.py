@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import sketchmeans
 from sketchmeans import (
@@ -27,8 +29,10 @@ from sketchmeans import (
     NystromKMeans,
     SignProjection,
     SketchedKMeans,
+    SpectralKMeans,
     TableClusterer,
 )
+from sketchmeans.diagnostics import calibrate, rename_segments
 from sketchmeans.engine.init import SEEDINGS
 from sketchmeans.kernels import KERNELS, Pairwise
 from sketchmeans.landmarks import SELECTORS
@@ -66,6 +70,23 @@ def stored_tables():
     return {"X": X, GIVEN: X @ X.T}
 
 
+def raw_table(stored):
+    """Return columns of every kind: amounts with a gap, categories, dates, flags."""
+    X = stored["X"]
+    group = X[:, :3].argmax(axis=1)
+    days = pd.to_timedelta((1000 * X[:, 2]).astype(int), unit="D")
+    return pd.DataFrame(
+        {
+            "id": [f"c-{number:03d}" for number in range(len(X))],
+            "amount": np.where(np.arange(len(X)) == 4, np.nan, np.exp(5 * X[:, 0])),
+            "share": X[:, 1],
+            "plan": np.array(["basic", "plus", "pro"])[group],
+            "since": pd.Timestamp("2024-01-01") + days,
+            "active": np.where(X[:, 4] > 0.5, "yes", "no"),
+        }
+    )
+
+
 #: From what is stored to what a model is given.
 TABLES = {
     "float64": lambda stored: stored["X"],
@@ -75,8 +96,13 @@ TABLES = {
         np.where(stored["X"] > 0.3, stored["X"], 0.0)
     ),
     "named": lambda stored: pd.DataFrame(stored["X"], columns=list("abcde")),
+    "raw": raw_table,
     GIVEN: lambda stored: stored[GIVEN],
 }
+
+
+#: Models that get quantiles of their table and names of segments, too.
+CALIBRATED = ("sketched", "table-raw")
 
 
 def cases():
@@ -107,7 +133,10 @@ def cases():
         for name, make in SELECTORS.items()
     }
     found |= {
-        f"init-{name}": (NystromKMeans(3, init=make(), **small), "float32")
+        f"init-{name}": (
+            NystromKMeans(3, init=name if name == "auto" else make(), **small),
+            "float32",
+        )
         for name, make in SEEDINGS.items()
     }
     found |= {
@@ -134,6 +163,13 @@ def cases():
         ),
         "table-sketched": (
             TableClusterer(SketchedKMeans(3, random_state=0), scale="robust"),
+            "float64",
+        ),
+        "table-raw": (TableClusterer(NystromKMeans(3, **small)), "raw"),
+        "spectral": (SpectralKMeans(3, random_state=0), "float64"),
+        "spectral-rbf": (SpectralKMeans(3, affinity="rbf", random_state=0), "float32"),
+        "pipeline": (
+            make_pipeline(StandardScaler(), NystromKMeans(3, **small)),
             "float64",
         ),
         "map": (Nystrom(n_landmarks=9, random_state=0), "float64"),
@@ -174,6 +210,9 @@ def write(folder):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(table)
+            if name in CALIBRATED:
+                calibrate(model, table)
+                rename_segments(model, {0: "First segment"})
             sketchmeans.save(model, folder / f"{name}.skm")
         expected[f"{name}/table"] = np.array(kind)
         for method, values in answers(model, table).items():

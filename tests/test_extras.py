@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import textwrap
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,11 @@ EXTRAS = (
     "distributed",
     "matplotlib",
     "jinja2",
+    "onnx",
+    "onnxruntime",
+    "openpyxl",
+    "python_calamine",
+    "fsspec",
 )
 OTHERS = ("pandas", "polars", "pytest", "_pytest", "hypothesis")
 
@@ -52,14 +59,31 @@ def _run(code, hidden=()):
             "import sketchmeans; sketchmeans.open_rows('t.csv')",
             "files",
         ),
+        (
+            "open('t.xlsx', 'w').write('a'); "
+            "import sketchmeans; sketchmeans.open_rows('t.xlsx')",
+            "excel",
+        ),
+        ("import sketchmeans; sketchmeans.open_rows('s3://bucket/t.csv')", "remote"),
+        ("import sketchmeans.onnx", "onnx"),
+        ("import sketchmeans.spark", "spark"),
     ],
-    ids=["cli", "report", "testing", "files"],
+    ids=["cli", "report", "testing", "files", "excel", "remote", "onnx", "spark"],
 )
 def test_a_missing_extra_is_named_in_one_line(code, extra, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = _run(f"import sys; {code}", EXTRAS + OTHERS)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith(f"pip install sketchmeans[{extra}]")
+
+
+def test_every_extra_has_a_test_of_what_is_said_without_it():
+    with open(Path(__file__).parents[1] / "pyproject.toml", "rb") as file:
+        extras = set(tomllib.load(file)["project"]["optional-dependencies"])
+    marks = test_a_missing_extra_is_named_in_one_line.pytestmark
+    tested = next(mark.kwargs["ids"] for mark in marks if mark.name == "parametrize")
+    # Without Dask there is no Dask collection that could be passed.
+    assert set(tested) == extras - {"dask"}
 
 
 @pytest.mark.process

@@ -196,6 +196,8 @@ def test_a_member_cannot_be_larger_than_deflate_packs(tmp_path):
 def test_parquet_whose_statistics_contradict_its_types_does_not_end_the_process(
     tmp_path,
 ):
+    if int(pa.__version__.partition(".")[0]) < 20:
+        pytest.skip("pyarrow writes such statistics from version 20 on")
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({name: np.arange(9.0) for name in "ab"}), path)
     # Column b, of optional doubles, becomes one of required doubles: its chunk counts

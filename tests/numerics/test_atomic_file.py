@@ -11,7 +11,6 @@ import pytest
 
 from sketchmeans import NystromKMeans
 from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
-from sketchmeans.report import write_report
 
 HOLDER = """
 import sys, time
@@ -132,6 +131,9 @@ def test_errors_name_the_file(tmp_path, monkeypatch):
 
 
 def test_a_report_checks_its_path_first(tmp_path):
+    pytest.importorskip("matplotlib")
+    from sketchmeans.report import write_report
+
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = NystromKMeans(2, n_landmarks=9, random_state=0).fit(X)
     for name, reason in (("x" * 300, "too long"), ("no/r.html", "No such file")):

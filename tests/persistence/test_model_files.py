@@ -259,7 +259,7 @@ def test_strided_points_agree_to_rounding(X, file):
     ],
 )
 def test_an_estimator_in_an_estimator(inner, params, X, file):
-    table = pd.DataFrame(X, columns=[f"c{i}" for i in range(6)])
+    table = pd.DataFrame(X.copy(), columns=[f"c{i}" for i in range(6)])
     table.iloc[3, 5] = np.nan
     model = TableClusterer(MODELS[inner](), **params).fit(table)
     again = through(model, file)

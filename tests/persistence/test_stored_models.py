@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import sketchmeans
-from tests.stored_models import FOLDER, TABLES, answers
+from sketchmeans.diagnostics import segment_names
+from tests.stored_models import CALIBRATED, FOLDER, TABLES, answers
 
 FILES = sorted(FOLDER.glob("*/*.skm"))
 #: By the type of the features: squared distances are differences of kernel values, so
@@ -20,8 +21,12 @@ def arrays(path):
         return {name: archive[name] for name in archive.files}
 
 
-def test_there_are_files_of_the_first_release():
-    assert sum(file.parent.name == "0.1.0" for file in FILES) >= 45
+@pytest.mark.parametrize(("release", "n_files"), [("0.1.0", 48), ("0.2.0", 54)])
+def test_there_are_files_of_each_release(release, n_files):
+    assert sum(file.parent.name == release for file in FILES) == n_files
+
+
+def test_stored_files_are_small():
     total = sum(file.stat().st_size for file in FOLDER.rglob("*.*") if file.is_file())
     assert total < 300_000 * len({file.parent for file in FILES})
 
@@ -34,6 +39,13 @@ def test_stored_models_answer_as_they_did(family):
     for file in FILES:
         if f"{file.parent.name}/{file.stem.split('-')[0]}" == family:
             check_answers(file)
+
+
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_names_and_quantiles_of_stored_models_are_read(name):
+    model = sketchmeans.load(FOLDER / "0.2.0" / f"{name}.skm")
+    assert segment_names(model)[0] == "First segment"
+    assert len(model.reference_.sizes) == 3
 
 
 def check_answers(file):

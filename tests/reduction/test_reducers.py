@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.cluster import KMeans
@@ -635,7 +634,7 @@ def test_values_that_are_not_finite(reducer, value, X):
 @pytest.mark.parametrize("reducer", SELECTORS)
 def test_names_of_the_chosen_features(reducer, X):
     names = [f"gene {i}" for i in range(40)]
-    frame = pd.DataFrame(X, columns=names)
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=names)
     fitted = reducer(6, n_clusters=3, random_state=0).fit(frame)
     chosen = fitted.get_support(indices=True)
     assert [names[i] for i in chosen] == list(fitted.get_feature_names_out())

@@ -186,3 +186,18 @@ def test_the_recipe_has_the_dependencies_and_the_version_of_the_project():
     assert f"version: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(
         "utf-8"
     )
+
+
+def test_news_fragments_are_of_a_kind_that_the_changelog_has():
+    kinds = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    known = "|".join(kind["directory"] for kind in kinds["towncrier"]["type"])
+    for path in (ROOT / "changelog.d").iterdir():
+        name = rf"(\d+|\+[\w-]+)\.({known})\.md|README\.md"
+        assert re.fullmatch(name, path.name), path.name
+        assert path.read_text("utf-8").strip(), path.name
+
+
+def test_the_changelog_starts_with_this_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.findall(r"^## (\S+)", changes, re.M)[0] == project["version"]

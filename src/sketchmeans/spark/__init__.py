@@ -1,10 +1,19 @@
 """Rows on a Spark cluster: the same fit, with full passes made by the executors.
 
 A `SparkTable` is a Spark DataFrame as partitions of rows; `transform_spark` writes the
-clusters of a fitted model beside the other columns.
+clusters of a fitted model beside the other columns.  ``pip install sketchmeans[spark]``
+brings what this needs.
 """
 
+from importlib.util import find_spec
 from typing import Any, NoReturn
+
+if _missing := [n for n in ("pyspark", "pandas", "pyarrow") if find_spec(n) is None]:
+    raise ImportError(
+        f"sketchmeans.spark needs {_missing[0]}, which is not installed: "
+        "pip install sketchmeans[spark]",
+        name=_missing[0],
+    )
 
 from sketchmeans.spark.backend import SparkBackend
 from sketchmeans.spark.rows import SparkRows
