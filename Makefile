@@ -14,6 +14,9 @@ NUMERICAL := $(addprefix tests/, contracts/test_kernels.py kernels/test_bandwidt
 	engine/test_lloyd.py engine/test_many_clusters.py cluster/test_memory_order.py reduction/test_reducers.py reduction/test_weights.py \
 	reduction/test_svd.py cluster/test_table.py numerics/test_threads.py)
 
+# Test processes start many others, which should not compile the library again each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.sketchmeans-dev
 DOCS_STAMP := $(VENV)/.sketchmeans-docs

@@ -91,6 +91,11 @@ def _model(**params):
     return NystromKMeans(5, **{**defaults, **params})
 
 
+def _short_model(**params):
+    """Return a model that stops after a few passes, all of them tasks of a cluster."""
+    return _model(**{"tol": 1e-2, **params})
+
+
 def _chunked(X, rows=_CHUNK):
     return da.from_array(X, chunks=(rows, -1))
 
@@ -189,8 +194,7 @@ def test_a_process_for_each_task_gives_the_local_fit(X):
     ids=lambda params: "-".join(params),
 )
 def test_parameters_mean_the_same(X, params):
-    if "init" not in params:
-        params = {"n_init": 2, **params}
+    params = {**({} if "init" in params else {"n_init": 2}), **params, "tol": 1e-3}
     with dask.config.set(scheduler="synchronous"):
         assert_same_fit(_model(**params).fit(_chunked(X)), _model(**params).fit(X))
 
@@ -334,7 +338,7 @@ def test_rows_beyond_the_memory_of_the_client(client):
         client_pid=os.getpid(),
         base=base,
     )
-    model = NystromKMeans(4, n_landmarks=16, n_init=2, random_state=0)
+    model = NystromKMeans(4, n_landmarks=16, n_init=1, tol=1e-2, random_state=0)
     # Only new allocations of this process count, not what earlier tests left behind.
     tracemalloc.start()
     try:
@@ -360,8 +364,8 @@ def test_what_travels_is_small(X, client, monkeypatch):
 
     for module in (scheduler, rows_module):
         monkeypatch.setattr(module, "compute", weighed)
-    model = _model(init=np.arange(5)).fit(_chunked(X))
-    assert len(received) > model.n_iter_
+    model = _short_model(init=np.arange(5)).fit(_chunked(X))
+    assert len(received) > model.n_iter_ > 3
     assert max(received) < 20_000  # sums over 5 clusters of 60 numbers, or landmarks
 
 
@@ -414,7 +418,7 @@ def test_sparse_partitions(client):
         for start in range(0, rows.shape[0], _CHUNK)
     ]
     X = da.concatenate(chunks)
-    model, expected = _model().fit(X), _model().fit(rows)
+    model, expected = _short_model().fit(X), _short_model().fit(rows)
     assert sparse.issparse(model.landmarks_)
     assert_same_fit(model, expected)
     np.testing.assert_array_equal(model.predict(X).compute(), expected.predict(rows))
@@ -461,13 +465,14 @@ def test_partitions_of_unknown_length_have_the_declared_width(X, local):
                 work(lazy).compute()
 
 
-def test_dataframes_have_names_and_unknown_lengths(X, local, client):
+def test_dataframes_have_names_and_unknown_lengths(X, client):
+    local = _short_model().fit(X)
     frame = pd.DataFrame(X, columns=list("abcdef"))
     cut = dd.from_pandas(frame, npartitions=1).repartition(
         divisions=[0, *range(_CHUNK, len(X), _CHUNK), len(X) - 1]
     )
     assert np.isnan(cut.to_dask_array().shape[0])
-    model = _model().fit(cut)
+    model = _short_model().fit(cut)
     assert model.feature_names_in_.tolist() == list("abcdef")
     assert_same_fit(model, local)
     lazy = model.predict(cut)
@@ -487,7 +492,7 @@ def test_a_scheduler_meets_no_two_tasks_of_one_key(X, client, caplog, source):
         "persisted": lambda: frame.persist() + 1.0,
     }[source]()
     with caplog.at_level("WARNING", logger="distributed.scheduler"):
-        model = _model().fit(rows)
+        model = _short_model().fit(rows)
         labels = model.predict(rows).compute()
         model.transform(rows).compute()
         model.cost(rows)
@@ -562,14 +567,16 @@ def test_a_kernel_of_the_user(X, client):
 
     params = {"kernel": Triangle(), "gamma": "mean", "n_landmarks": 10}
     few = X[: 2 * _CHUNK]
-    assert_same_fit(_model(**params).fit(_chunked(few)), _model(**params).fit(few))
+    model = _short_model(**params)
+    assert_same_fit(clone(model).fit(_chunked(few)), model.fit(few))
 
 
 # -- errors --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("value", "kind"), [(np.nan, "NaN"), (np.inf, "infinity")])
-@pytest.mark.parametrize("gamma", [0.1, "mean"])
+@pytest.mark.parametrize(
+    ("value", "kind", "gamma"), [(np.nan, "NaN", 0.1), (np.inf, "infinity", "mean")]
+)
 def test_a_row_that_is_not_finite_is_named(X, value, kind, gamma, client):
     bad = X.copy()
     bad[9001, 2] = value
@@ -723,7 +730,7 @@ def test_no_task_is_sent_in_two_forms(X, client):
 
     before = warned()
     lazy = (_chunked(X.astype(np.float64)) + 0.0).astype(np.float32)
-    model = _model().fit(lazy)
+    model = _short_model().fit(lazy)
     np.testing.assert_array_equal(model.predict(lazy), model.labels_)
     assert warned() == before
 
