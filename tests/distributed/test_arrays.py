@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 import tracemalloc
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -367,16 +365,6 @@ def test_what_travels_is_small(X, client, monkeypatch):
     model = _short_model(init=np.arange(5)).fit(_chunked(X))
     assert len(received) > model.n_iter_ > 3
     assert max(received) < 20_000  # sums over 5 clusters of 60 numbers, or landmarks
-
-
-@pytest.mark.process
-def test_ordinary_rows_do_not_import_dask():
-    code = (
-        "import sys, numpy as np; from sketchmeans import NystromKMeans; "
-        "NystromKMeans(2, n_landmarks=5).fit(np.random.rand(50, 2)); "
-        "assert 'dask' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # -- weights, sparse rows, dataframes ------------------------------------------------
