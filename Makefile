@@ -14,19 +14,25 @@ NUMERICAL := $(addprefix tests/, contracts/test_kernels.py kernels/test_bandwidt
 	engine/test_lloyd.py engine/test_many_clusters.py cluster/test_memory_order.py reduction/test_reducers.py reduction/test_weights.py \
 	reduction/test_svd.py cluster/test_table.py numerics/test_threads.py)
 
+# Test processes start many others, which should not compile the library again each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.sketchmeans-dev
 DOCS_STAMP := $(VENV)/.sketchmeans-docs
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-slow test-numerical lint demo docs docs-serve bench bench-plane clean
+.PHONY: help test test-slow test-numerical style lint demo docs docs-serve bench bench-plane clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
-test: lint  ## Lint, check types, run the tests and the doctests
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m "not slow"
+# Types are checked while the tests run: mypy has a single thread.
+test: style  ## Lint, check types, run the tests and the doctests
+	$(BIN)/mypy & types=$$!; \
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m "not slow"; \
+	tests=$$?; wait $$types && exit $$tests
 
 test-slow: $(STAMP)  ## The tests that take long: faults of a cluster, large files, Spark
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope -m slow tests
@@ -34,9 +40,11 @@ test-slow: $(STAMP)  ## The tests that take long: faults of a cluster, large fil
 test-numerical: $(STAMP)  ## The numerical tests alone, say with OPENBLAS_CORETYPE=Nehalem
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope $(NUMERICAL)
 
-lint: $(STAMP)  ## Check style, format and types
+style: $(STAMP)  ## Check style and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: style  ## Check style, format and types
 	$(BIN)/mypy
 
 demo: $(STAMP)  ## Segments of customers, then clusters of any shape: tables and reports

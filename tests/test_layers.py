@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from docs.draw_layers import HERE, LAYERS, ROOT, draw, imported_modules
 
 
@@ -26,3 +28,21 @@ def test_imports_point_one_way() -> None:
 def test_the_picture_is_that_of_the_code() -> None:
     text = (HERE / "layers.svg").read_text(encoding="utf-8")
     assert text == draw(), "run: python -m docs.draw_layers"
+
+
+def test_the_page_names_modules_and_objects_that_exist() -> None:
+    text = (HERE / "architecture.md").read_text(encoding="utf-8")
+    pattern = rf"`((?:{'|'.join(LAYERS)})/[a-z_/]+)(?:\.([A-Za-z_]+))?`"
+    named = set(re.findall(pattern, text))
+    assert len(named) > 30
+    for module, name in named:
+        path = ROOT / f"{module}.py"
+        if name == "html":
+            path = ROOT / f"{module}.html"
+        elif not path.exists():
+            path = ROOT / module / "__init__.py"
+        code = path.read_text(encoding="utf-8")
+        assert name in code, f"{module} has no {name}"
+    # Such as "a line in `KERNELS` of `kernels/names`".
+    for name, module in re.findall(r"`(_?[A-Z_]+)` (?:of|in) `([a-z_/]+)`", text):
+        assert f"\n{name}" in (ROOT / f"{module}.py").read_text(encoding="utf-8")

@@ -153,9 +153,9 @@ def test_best_of_many_restarts_on_digits(digits):
 
 def test_rounding_in_float32_is_allowed_for(digits):
     # Near copies: the smallest eigenvalues are the rounding of the largest.
-    X = np.repeat(digits[:300], 3, axis=0)
+    X = np.repeat(digits[:200], 3, axis=0)
     X += 1e-4 * np.random.default_rng(0).standard_normal(X.shape).astype(np.float32)
-    model = NystromKMeans(10, n_landmarks=600, random_state=0).fit(X)
+    model = NystromKMeans(10, n_landmarks=400, random_state=0).fit(X)
     narrow = certificate(model, X, "nystrom")
     wide = certificate(model, X.astype(np.float64), "nystrom")
     K = pairwise_kernels(X.astype(np.float64), metric="rbf", gamma=model.gamma_)
@@ -193,7 +193,7 @@ def test_the_rounding_of_sums_does_not_lift_the_bound(kind, d, gamma, k):
         X = smooth_rows(kind, d, dtype)
         K = pairwise_kernels(X.astype(np.float64), metric="rbf", gamma=gamma)
         exact = spectral_bound(K, k)
-        bounds = [bound_of(X, gamma, m, k) for m in (60, 120, 300)]
+        bounds = [bound_of(X, gamma, m, k) for m in (60, 300)]
         # The dense one has a rounding of its own: the trace of K is one per row.
         assert max(bounds) <= exact * (1.0 + 1e-9) + 1e-13
 
@@ -399,8 +399,9 @@ def test_the_diameter_of_a_linear_kernel_is_about_the_mean(estimator):
     assert far == pytest.approx(near, rel=1e-6)
 
 
-@pytest.mark.parametrize("size", [40, 700], ids=["dense", "lanczos"])
-def test_few_large_eigenvalues_are_those_of_all(size):
+@pytest.mark.parametrize("size", [40, 400], ids=["dense", "lanczos"])
+def test_few_large_eigenvalues_are_those_of_all(size, monkeypatch):
+    monkeypatch.setattr("sketchmeans.diagnostics.spectral_bounds._DENSE", 300)
     A = np.random.default_rng(0).normal(size=(size, size))
     A = A @ A.T
     values = np.linalg.eigvalsh(A)

@@ -205,7 +205,7 @@ def test_blocks_are_computed_beside_other_work():
     with Workers(2) as workers:
         blocks = _blocks_of(X, workers)
         assert len(blocks.spans) > 2
-        with blocks.prefetch(beside=100):
+        with blocks.prefetch(other_rows=100):
             end = time.monotonic() + 60.0
             while not blocks.is_complete and time.monotonic() < end:
                 time.sleep(0.001)
@@ -225,7 +225,7 @@ def test_nothing_is_prefetched_without(why, tmp_path):
         if why == "file":
             source = SourceRows(open_rows(tmp_path / "rows.npy"), workers)
             blocks = KernelBlocks(source, blocks.space, 10**9)
-        with blocks.prefetch(beside=100 if why == "memory" else 0):
+        with blocks.prefetch(other_rows=100 if why == "memory" else 0):
             time.sleep(0.05)
         assert blocks._kept == [None] * len(blocks.spans)
 

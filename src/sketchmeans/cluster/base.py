@@ -96,7 +96,7 @@ def of_estimator(name: str, doc: str) -> Any:
     return property(lambda self: getattr(self.estimator_, name), doc=doc)
 
 
-#: Relative drop of the cost at which Lloyd's algorithm stops, for so many clusters.
+#: Relative drop of the cost at which Lloyd's algorithm stops, for this many clusters.
 _TOLERANCE, _CLUSTERS = 1e-4, 100
 
 
@@ -231,7 +231,7 @@ class Clusterer(
             )
 
     def _warn_of_rounding(self, result: LloydResult, is_sound: bool) -> None:
-        """Warn where the cost is no more than the rounding of larger numbers."""
+        """Warn if the cost is only rounding of larger numbers."""
         if not is_sound:
             warn_user(
                 f"The cost {result.cost:.3g} is as small as the rounding of the "

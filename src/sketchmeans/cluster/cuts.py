@@ -47,8 +47,9 @@ class Cut:
     def gap(self) -> float:
         """How clear the clusters are: the next eigenvalue over the cut per cluster.
 
-        What one cluster more would cost at least, beside what each of these costs.  For
-        perfect clusters the cut is the sum of the eigenvalues, and this the eigengap.
+        What one more cluster would cost at least, on top of what each of these costs.
+        For perfect clusters the cut is the sum of the eigenvalues, and this the
+        eigengap.
         """
         k, values = len(self.result.counts), self.spectrum.values
         following = values[k] if k < len(values) else 0.0

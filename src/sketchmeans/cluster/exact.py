@@ -72,7 +72,7 @@ class KernelKMeans(KernelClusterer):
         above 2·10⁸, the best of which is improved by swaps of centres for rows far from
         all centres; or 1 from a given start.
     max_iter : int, default=300
-        Most passes of one restart.
+        Maximum number of passes of one restart.
     tol : float or "auto", default="auto"
         Relative drop of the cost over a pass at which a restart has converged; "auto"
         is 1e-4 up to 100 clusters, and k times 1e-6 above.

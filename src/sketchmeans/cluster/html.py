@@ -14,7 +14,7 @@ from sketchmeans.cluster.segment_names import segment_names
 from sketchmeans.numerics.escape import escape_line
 from sketchmeans.numerics.linalg import Array
 
-#: Most clusters and columns of the table, and characters of a cell.
+#: Maximum numbers of clusters and columns of the table, and characters of a cell.
 _MOST_ROWS, _MOST_COLUMNS, _MOST_LETTERS = 12, 6, 28
 #: Width and height of the line of costs, in pixels.
 _WIDTH, _HEIGHT = 96, 22

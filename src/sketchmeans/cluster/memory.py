@@ -58,7 +58,7 @@ def thread_need(rows: Rows, space: SpanSpace, k: int, restarts: int) -> int:
     m = space.n_columns
     # Rows about their mean, and the features of them that vary among the landmarks.
     width = 3 * m + 2 * rows.n_features + 4 * k * restarts
-    # A kernel that is no matrix product makes copies in float64 on its way.
+    # A kernel that is not a matrix product makes copies in float64 on its way.
     copies = 0 if space.kernel.in_place else 6 * m * 8
     blocks = space.height * (width * rows.dtype.itemsize + copies)
     return int(blocks + rows.thread_memory(space.height))

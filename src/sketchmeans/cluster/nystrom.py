@@ -113,7 +113,7 @@ class NystromKMeans(KernelClusterer):
         dropped again and again.  "auto" is 12, the best of which is improved by swaps
         of centres for rows far from all centres; or 1 from a given start.
     max_iter : int, default=300
-        Most passes in each stage.
+        Maximum number of passes in each stage.
     tol : float or "auto", default="auto"
         Relative drop of the cost over a pass at which Lloyd's algorithm stops; "auto"
         is 1e-4 up to 100 clusters, and k times 1e-6 above.

@@ -23,15 +23,15 @@ from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.memory import FIXED_NEED
 from sketchmeans.numerics.parameters import is_auto
 
-#: Landmarks that "auto" tries: these shares of the rows, at most so many, and fewer of
-#: many features; but some for each cluster.  Fewer landmarks smooth away more noise.
+#: Landmarks that "auto" tries: these shares of the rows, at most this many, and fewer
+#: of many features; but some for each cluster.  Fewer landmarks smooth away more noise.
 _LANDMARK_SHARES, _MOST_LANDMARKS, _LANDMARK_NUMBERS = (0.4, 0.75), 2000, 1_600_000
 _LEAST_LANDMARKS, _LANDMARKS_PER_CLUSTER = 20, 4
 
 #: Rows of the sample for each landmark, and Lloyd passes over it.
 _SAMPLE_ROWS, _LANDMARK_PASSES = 6, 3
 
-#: Most landmarks of a graph that connects rows to all of them.
+#: Maximum number of landmarks of a graph that connects rows to all of them.
 _MOST_DENSE = 400
 
 #: Numbers of clusters that "auto" considers: up to this.
@@ -40,7 +40,7 @@ MOST_CLUSTERS = 15
 #: Bandwidths that "auto" tries, as multiples of the rule "mean".
 _GAMMA_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
 
-#: Whitened rows are tried for so many features at most, with so many rows for each,
+#: Whitened rows are tried for at most this many features, with this many rows for each,
 #: unless the variance is about the same in all directions.
 _MOST_WHITENED, _ROWS_PER_FEATURE, _NEARLY_ROUND = 64, 10, 2.0
 
@@ -192,7 +192,7 @@ def plan_graph_memory(model: Any, rows: Rows, sizes: list[int]) -> int:
     n, p = len(rows), sizes[-1]
     each_row = 56  # labels, distances and norms of passes over all rows
     if model.affinity == "precomputed":
-        # Sparse matrices whose size only the work itself will tell.
+        # Sparse matrices whose size is known only when they are there.
         need = 6 * 12 * rows.X.nnz + n * each_row
     else:
         entries = sum(_SCALES) if is_auto(model.n_neighbors) else model.n_neighbors

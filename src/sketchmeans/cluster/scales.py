@@ -26,7 +26,7 @@ from sketchmeans.numerics.linalg import Array
 #: A cluster with less than this share of an even one is likely a few outliers.
 _LEAST_SHARE = 1.0 / 20.0
 
-#: Most restarts and passes on the sample.
+#: Maximum numbers of restarts and passes on the sample.
 _RESTARTS, _PASSES = 4, 8
 
 

@@ -107,7 +107,7 @@ def _span(model: Any, kernel: Kernel, rows: Rows, landmarks: Landmarks) -> SpanS
 def _may_add_landmarks(model: Any, space: SpanSpace, n_rows: int) -> bool:
     """Say whether the number of landmarks is ours to choose, and rows may be missed.
 
-    Few rows were all looked at before the fit, unless the kernel has features.
+    Few rows were all checked before the fit, unless the kernel has features.
     """
     is_ours = is_auto(model.n_landmarks) and model.rank is None
     is_uniform = isinstance(model.landmarks, str) and model.landmarks == "uniform"

@@ -67,8 +67,8 @@ class SketchedKMeans(Clusterer):
         is given the weights of the rows if it has a `sample_weight`.  None is plain
         k-means; "auto" is "svd" where it saves time, and None elsewhere.
     refine_max_iter : int, default=300
-        Most Lloyd passes in the original space; they stop at `tol`.  0 returns the
-        partition of the sketch, as in the paper.
+        Maximum number of Lloyd passes in the original space; they stop at `tol`.  0
+        returns the partition of the sketch, as in the paper.
     init : str, Seeding, array or callable, default="auto"
         How centres start: "random", "k-means++", "greedy-k-means++", "k-means||" or
         "local-search"; "auto" is greedy k-means++ up to 300 clusters, and k-means||
@@ -79,7 +79,7 @@ class SketchedKMeans(Clusterer):
         "auto" is 12, the best of which is improved by swaps of centres for rows far
         from all centres.
     max_iter : int, default=300
-        Most passes in each stage on the sketch.
+        Maximum number of passes in each stage on the sketch.
     tol : float or "auto", default="auto"
         Relative drop of the cost over a pass at which Lloyd's algorithm stops; "auto"
         is 1e-4 up to 100 clusters, and k times 1e-6 above.
@@ -291,8 +291,8 @@ class SketchedKMeans(Clusterer):
         best = int(np.argmin([result.cost for result in left]))
         if not self.refine_max_iter:
             return left[best], best
-        spent, settled = 0, False
-        while spent < self.refine_max_iter and not settled:
+        spent, is_done = 0, False
+        while spent < self.refine_max_iter and not is_done:
             passes = self.refine_max_iter - spent
             if len(left) > 1:
                 passes = min(passes, _PLAYOFF_PASSES)
@@ -309,13 +309,13 @@ class SketchedKMeans(Clusterer):
             if len(left) > 1:
                 best = int(np.argmin([result.cost for result in results]))
             left = [min(results, key=lambda result: result.cost)]
-            settled = left[0].converged or left[0].stopped
+            is_done = left[0].converged or left[0].stopped
         return left[0], best
 
     def _schedule(
         self, rows: Rows, width: int, start: Start | Seeding, n_final: int
     ) -> Schedule:
-        """Return how to iterate, if sketched rows of so many bytes fit in memory."""
+        """Return how to iterate, if sketched rows of this many bytes fit in memory."""
         is_started = isinstance(start, Start)
         restarts = self._restarts(start)
         is_remote = find_adapter(rows) is not None
@@ -374,12 +374,12 @@ def _plugged_back(
     first, *others = (result.labels for result in found)
     if find_adapter(engine.rows) is not None:  # the labels stay with the rows
         remote: Any = first
-        labels, values = remote.beside(others), None
+        labels, values = remote.stack(others), None
     else:
         labels = np.stack([first, *others], axis=1)
         values = labels_of_distinct_rows(engine.rows, k)
     if values is not None:
-        # Equal rows stay together, though rounding may tell their sketches apart.
+        # Equal rows stay together, though rounding may separate their sketches.
         known, first = np.unique(values, return_index=True)
         counts = values >= 0
         labels[counts] = labels[first[np.searchsorted(known, values[counts])]]

@@ -99,12 +99,12 @@ class SpectralKMeans(Clusterer):
         keeps the one with the clearest clusters; see `scale_path_`.
     whiten : bool or "auto", default="auto"
         Whether distances are those of rows whose covariance is made the identity, as
-        long, thin groups side by side want it.  "auto" tries both for up to 64 dense
+        long, thin groups side by side need it.  "auto" tries both for up to 64 dense
         columns and keeps the one with the clearer clusters.
     n_init : int or "auto", default="auto"
         Restarts of k-means on the landmarks; "auto" is 12.
     max_iter : int, default=300
-        Most passes over all rows.
+        Maximum number of passes over all rows.
     tol : float, default=0
         Relative drop of the cost over a pass at which passes stop; at 0 they go on
         until no label changes.
@@ -303,7 +303,7 @@ class SpectralKMeans(Clusterer):
         landmark_rng: np.random.Generator,
         scale_rng: np.random.Generator,
     ) -> FoundGraph:
-        """Return the graph with the clearest clusters of all that a sample tells."""
+        """Return the graph that has the clearest clusters on a sample."""
         progress = search.progress
         with progress.step("landmarks"):
             sample = draw_sample(rows, sizes[-1], landmark_rng)

@@ -205,7 +205,7 @@ class TableClusterer(
         Parameters
         ----------
         X : DataFrame, array-like, sparse matrix, path, `Source` or Dask collection
-            Of a Dask array or dataframe 500,000 rows, drawn at random, tell the scale.
+            Of a Dask array or dataframe, 500,000 random rows determine the scale.
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A row of weight 3 counts as three rows, in the scale as in the clusters.
@@ -230,7 +230,7 @@ class TableClusterer(
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Take in one batch of rows, as `partial_fit` of the estimator does.
 
-        The first batch tells how tables are prepared, and should be like the rest.
+        The first batch determines how tables are prepared, and should be like the rest.
         After `fit`, this goes on from there.  ``labels_`` are those of the last batch.
         """
         refuse_collection(X)

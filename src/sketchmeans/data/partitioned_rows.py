@@ -111,7 +111,7 @@ class PartitionedRows(Rows):
     ) -> Any:
         """Return ``function([state, ...], *shared)`` of what several passes have left.
 
-        What a pass leaves is one value for each partition, which stays beside it.
+        What a pass leaves is one value for each partition, which stays with it.
         """
 
     def list_infos(self, height: int) -> list[PartitionInfo]:

@@ -22,7 +22,7 @@ from sketchmeans.numerics.sums import TreeSum
 
 @dataclass(frozen=True)
 class Declared:
-    """What is said of a partition before it is read; None for what is not known."""
+    """What is known of a partition before it is read; None for what is not."""
 
     number: int
     length: int | None

@@ -30,7 +30,7 @@ from sketchmeans.numerics.sums import TreeSum
 _BLOCK_BYTES = 6 * 2**20
 _MIN_HEIGHT, MAX_HEIGHT = 64, 4096
 
-#: Files of up to so many bytes are read into memory: they are gone through many times.
+#: Files of up to this many bytes are read into memory: they are read many times.
 IN_MEMORY_BYTES = 32 * 2**20
 
 #: Rows whose median is about where all rows are.
@@ -128,8 +128,8 @@ class Rows:
 
     #: The table; in subclasses, where its rows come from.
     X: Any
-    #: Bytes that the rows take beside what the user holds, and how many more `load`
-    #: takes.
+    #: Bytes that the rows take in addition to the user's table, and how many more
+    #: `load` takes.
     memory = 0
     load_memory = 0
     #: Share of a row's length by which its values may be off: none if they are stored.
@@ -272,7 +272,7 @@ class Rows:
         return part if weights is None else part.with_unit(self.weight_unit)
 
     def persist(self, budget: int) -> None:
-        """Get ready for many passes, in so many bytes."""
+        """Prepare for many passes, in at most this many bytes."""
 
     def labels_of(self, labels: Any) -> Any:
         """Return an engine's labels in the form that users get."""

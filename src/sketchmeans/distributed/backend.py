@@ -53,7 +53,7 @@ class DaskBackend:
         self.space = space
         self._budget = budget
 
-    def prefetch(self, beside: int = 0) -> AbstractContextManager[None]:
+    def prefetch(self, other_rows: int = 0) -> AbstractContextManager[None]:
         return nullcontext()  # the workers keep what they compute in the first pass
 
     @property

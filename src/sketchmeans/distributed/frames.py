@@ -36,7 +36,7 @@ def select_columns(X: Any, columns: Sequence[Any]) -> Any:
 def sample_table(X: Any, size: int) -> tuple[Any, Array]:
     """Return rows of a collection drawn at random, in memory, and their numbers.
 
-    All of them where these are no more than `size`; the same ones for the same rows.
+    All of them if these are at most `size`; the same ones for the same rows.
     """
     parts = _parts(X)
     lengths = compute([task(count_rows, part) for part in parts])

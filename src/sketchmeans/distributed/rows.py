@@ -49,7 +49,7 @@ class DaskRows(PartitionedRows):
 
     @cached_property
     def weight_parts(self) -> list[Delayed | None]:
-        """The weights of each partition, beside its rows."""
+        """The weights of each partition, next to its rows."""
         weights, partitions = self.weights, self.X.partitions
         if weights is None:
             return [None] * len(partitions)

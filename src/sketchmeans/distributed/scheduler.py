@@ -78,7 +78,7 @@ def _has_lost_scheduler(tasks: Sequence[Delayed], client: Any) -> bool:
 def tree_reduce(
     parts: Sequence[Delayed],
     combine: Callable[[list[Delayed]], Delayed],
-    beside: Sequence[Delayed] = (),
+    extra: Sequence[Delayed] = (),
 ) -> tuple[Any, list[Delayed]]:
     """Return the parts combined along a tree, and other tasks as `persist` does."""
     while len(parts) > 1:
@@ -86,7 +86,7 @@ def tree_reduce(
             combine(list(parts[start : start + _FAN_IN]))
             for start in range(0, len(parts), _FAN_IN)
         ]
-    *others, root = persist([*beside, *parts])
+    *others, root = persist([*extra, *parts])
     return compute([root])[0], others
 
 
@@ -100,7 +100,7 @@ def free_memory(budget: int) -> tuple[int, bool]:
     if client is not None:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [(w["memory_limit"], w["metrics"]["memory"]) for w in workers]
-        # A limit of zero is none: nothing is known.
+        # A limit of zero means no limit: nothing is known.
         free = sum(max(limit - used, 0) for limit, used in limits if limit)
         return int(DEFAULT_SHARE * free), True
     return (budget if run in (threaded.get, local.get_sync) else 0), False
@@ -130,7 +130,7 @@ def group_by_worker(tasks: Sequence[Delayed]) -> list[list[int]]:
 def _homes(client: Any, futures: list[Any]) -> list[tuple[str, Any]]:
     """Return a worker that has each of some results, after they are computed."""
     for future in futures:
-        future.exception()  # wait, without raising: the pass that follows tells
+        future.exception()  # wait, without raising: the pass that follows does
     found = client.who_has(futures)
     return [(next(iter(found.get(future.key, ())), ""), future) for future in futures]
 
@@ -143,7 +143,7 @@ def _scheduler() -> tuple[Callable[..., Any], Any]:
 
 
 def _quiet() -> AbstractContextManager[Any]:
-    """Return a context in which landmarks of some megabytes are no large graph.
+    """Return a context without Dask's warning of a large graph for a few megabytes.
 
     Only for a cluster: if distributed were imported in here, as Dask does when it looks
     for a scheduler, its settings would be lost at the end.

@@ -96,7 +96,7 @@ class DaskTable:
     def _persist_uncounted(self) -> None:
         """Keep the parts on a cluster before they are counted, if they seem to fit.
 
-        To read files once more costs as much as a pass.  The first part tells how large
+        To read files once more costs as much as a pass.  The first part shows how large
         they are.
         """
         free, is_elsewhere = free_memory(0)

@@ -21,7 +21,7 @@ Mapping = Callable[[Block], Block]
 class MappedTable(DaskTable):
     """Other features of the rows of a table, computed where these are.
 
-    `function` maps a block of rows to dense ones; a row of zeros tells their number and
+    `function` maps a block of rows to dense ones; a row of zeros shows their number and
     type, so that nothing has to be computed for a view.
     """
 

@@ -19,7 +19,7 @@ from sketchmeans.engine.space import LandmarkSpace, Space
 from sketchmeans.engine.types import LloydResult
 from sketchmeans.numerics.linalg import CANCELLATION_ROUNDINGS, Array
 
-#: Rows that are looked at where a look at all of them would take too long.
+#: Rows that are checked where checking all of them would take too long.
 _SAMPLE_ROWS = 256
 
 #: Share by which the two costs may differ.
@@ -37,7 +37,7 @@ class Audit:
     is_sound : bool
         Whether rounding is a small part of it.
     distances : ndarray of shape (n,), optional
-        Squared distances of all rows to their centres, if all were looked at.
+        Squared distances of all rows to their centres, if all were checked.
     """
 
     cost: float
@@ -48,7 +48,7 @@ class Audit:
 def audit(engine: BlockEngine, result: LloydResult) -> Audit:
     """Look at the cost of a result again.
 
-    In a Euclidean space all rows are looked at, and the cost is replaced.  Elsewhere a
+    In a Euclidean space all rows are checked, and the cost is replaced.  Elsewhere a
     few rows are, and it is compared.  Costs n·d, or a few hundred rows.
     """
     space, rows = engine.space, engine.rows

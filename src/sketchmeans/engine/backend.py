@@ -39,8 +39,8 @@ class Backend(Protocol):
         """Return labels (n, R) that are given here, brought to the rows."""
         ...
 
-    def prefetch(self, beside: int = 0) -> AbstractContextManager[None]:
-        """Compute kernel blocks while other work goes on in memory of `beside` rows."""
+    def prefetch(self, other_rows: int = 0) -> AbstractContextManager[None]:
+        """Compute kernel blocks while other work needs the memory of `other_rows`."""
         ...
 
 

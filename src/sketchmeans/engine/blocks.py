@@ -156,7 +156,8 @@ class BlockEngine:
         inside = found.counts * centers.squared_norms
         inside -= 2.0 * np.einsum("rkj,rkj->rk", found.sums, centers.coefficients)
         costs = np.maximum(found.costs + inside.sum(axis=1), 0.0) / total
-        # Where a cost is a small difference of large sums, rows are looked at again.
+        # Where a cost is a small difference of large sums, it is computed again from
+        # rows.
         eps = float(np.finfo(self.space.dtype).eps)
         lost = costs < CANCELLATION_ROUNDINGS * eps * found.costs / total
         for restart in np.flatnonzero(lost).tolist():

@@ -18,13 +18,13 @@ import numpy as np
 from sketchmeans.engine.types import Centers
 from sketchmeans.numerics.linalg import Array
 
-#: Rows looked at together, so that what is computed on the way stays small.
+#: Rows checked together, so that intermediate arrays stay small.
 _PART = 2**16
 
 #: Roundings of ``‖c‖²`` by which squared distances may be off.
 _ROUNDINGS = 512.0
 
-#: From so many features on, a stored kernel block is read so much faster than single
+#: From this many features on, a stored kernel block is read so much faster than single
 #: rows are computed that it pays to pick rows out of it.
 _PICK_FROM_FEATURES = 128
 
@@ -92,7 +92,7 @@ class RowState:
 
     def loosen(self, shifts: CenterShifts) -> RowState:
         """Return the bounds for centres that moved, and the rows that may change."""
-        # Distances below their rounding are no evidence: ask for a clear margin.
+        # Distances below their rounding prove nothing: require a clear margin.
         eps = float(np.finfo(self.upper.dtype).eps)
         noise = _ROUNDINGS * eps * shifts.length
         uppers, lowers = np.empty_like(self.upper), np.empty_like(self.lower)

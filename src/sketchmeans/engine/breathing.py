@@ -13,7 +13,7 @@ from sketchmeans.engine.lloyd import OnPass, lloyd
 from sketchmeans.engine.types import Centers, LloydResult, TwoNearest
 from sketchmeans.numerics.linalg import Array
 
-#: The first breath adds one centre for so many clusters, and so many at least.
+#: The first breath adds one centre for this many clusters, and at least this many.
 _CLUSTERS, _LEAST = 20, 5
 #: Passes after centres are added or dropped, and when to stop them.
 _PASSES, _TOL = 3, 3e-4

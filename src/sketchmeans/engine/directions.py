@@ -23,8 +23,8 @@ DIRECTIONS, DIRECTION_ROWS = 48, 8192
 #: Rows of them that a thread adds up at a time.
 _PART = 1024
 
-#: From so many clusters on the detour pays, in a space of so many more columns; and for
-#: few rows, all of which several restarts read in every pass.
+#: From this many clusters on the detour saves time, in a space of this many times more
+#: columns; and for few rows, all of which several restarts read in every pass.
 _MANY_CLUSTERS, _WIDER, _FEW_ROWS = 64, 2.0, 8192
 
 #: The rows in their leading directions take no more bytes than that.

@@ -24,8 +24,8 @@ from sketchmeans.numerics.parameters import (
     is_auto,
 )
 
-#: Restarts for few clusters; for more of them, so many clusters in all restarts: swaps
-#: mend the start of many clusters sooner than other starts do.
+#: Restarts for few clusters; for more of them, this many clusters in all restarts:
+#: swaps mend the start of many clusters sooner than other starts do.
 _MOST_RESTARTS, _CLUSTERS_STARTED = 12, 600
 
 #: Clusters for which seeds are drawn one after the other.

@@ -23,7 +23,8 @@ from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.sums import TreeSum
 
-#: From so many centres on, a pass against the near ones is far cheaper than a full one.
+#: From this many centres on, a pass against the near ones is far cheaper than a full
+#: one.
 _MANY_CENTERS = 256
 
 #: Neighbours of each centre that its rows are compared with, and centres whose rows are
@@ -35,7 +36,7 @@ _MEASURED = 128
 
 
 def can_pass_nearby(engine: BlockEngine, centers: Centers) -> bool:
-    """Say whether approximate passes are possible, and pay.
+    """Say whether approximate passes are possible, and faster.
 
     They gather dense kernel values of rows in this process.
     """

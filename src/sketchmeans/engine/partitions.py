@@ -187,7 +187,7 @@ class PartLabels:
         labels: Array = self[np.arange(len(self._rows))]
         return labels if dtype is None else labels.astype(dtype)
 
-    def beside(self, others: list[PartLabels]) -> PartLabels:
+    def stack(self, others: list[PartLabels]) -> PartLabels:
         """Return these labels of one restart, and others of the same rows."""
         every = [self, *others]
         columns = [labels.columns[0] for labels in every]

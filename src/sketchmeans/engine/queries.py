@@ -125,7 +125,7 @@ class NearestMembers(Reduction):
 
     Bounds spare most rows: `shifts` lead from their centres to these, and `drift` is
     how far each centre has moved since all bounds were distances.  Rows of weight 0 are
-    ignored; an empty cluster gets the nearest row that was looked at.
+    ignored; an empty cluster gets the nearest row that was compared.
     """
 
     centers: Centers

@@ -180,7 +180,7 @@ class Search:
         (swap_rng,) = rng.spawn(1)
         sizes = self._sizes(rows, space, n_clusters)
         engine = new_engine(rows, space, plan.budget)
-        with engine.backend.prefetch(beside=sizes[-1] if sizes else 0):
+        with engine.backend.prefetch(other_rows=sizes[-1] if sizes else 0):
             nested = nested_subsample(rows, sizes[-1], sample_rng) if sizes else rows
             sizes = [min(size, len(nested)) for size in sizes]
             enough = max(_SEEDED_ROWS, _SEEDED_ROWS_PER_CLUSTER * n_clusters)

@@ -34,7 +34,7 @@ from sketchmeans.numerics.parallel import Workers
 #: right-hand sides at least; the parts follow from the number of these alone.
 _MANY_LANDMARKS, _LEAST_SIDES, _PARTS = 512, 32, 8
 
-#: A coarse space has at least so many landmarks in all, and so many per cluster.
+#: A coarse space has at least this many landmarks in all, and this many per cluster.
 _COARSE_LANDMARKS, _COARSE_LANDMARKS_PER_CLUSTER = 200, 10
 
 #: Rows are shifted when their mean is this many squared spreads from the origin.
@@ -74,7 +74,7 @@ class Space(Protocol):
 class SparseSpace(Protocol):
     """What a space has whose kernel values are sparse rows.
 
-    They tell their norms, so that no row has to be read again for that.
+    They know their norms, so that no row has to be read again for them.
     """
 
     #: Bytes of the kernel values of a row.

@@ -21,7 +21,7 @@ Span = tuple[int, int]
 Result = TypeVar("Result")
 
 #: Below this many features a kernel block is computed faster than it is read back, but
-#: from the cache, which holds so many bytes of them.
+#: from the cache, which holds this many bytes of them.
 KEEP_FROM_FEATURES, _CACHED_BYTES = 128, 2**24
 
 #: Rows per centre of which the sums are added up together.
@@ -86,7 +86,7 @@ class KernelBlocks:
     def of_kept(
         cls, rows: Rows, space: Space, kept: list[Array], norms: list[Array], first: int
     ) -> Self:
-        """Return blocks that are known, for rows of which nothing else is."""
+        """Return a store of blocks that are given, for rows that are not."""
         blocks = cls(rows, space, first=first)
         blocks._kept = list(kept)
         blocks._norms = dict(zip(blocks.spans, norms, strict=False))
@@ -241,15 +241,15 @@ class KernelBlocks:
         return height * self.space.n_columns * n_centers
 
     @contextmanager
-    def prefetch(self, beside: int = 0) -> Iterator[None]:
+    def prefetch(self, other_rows: int = 0) -> Iterator[None]:
         """Compute blocks in threads that would be idle, while other work goes on.
 
-        One thread is left to that work, and the memory of `beside` rows.  What fails
-        here fails again, and is reported, in the pass that follows.  The last blocks
-        come first: that pass comes last to those that are still being computed, and
-        hardly ever computes one twice, which would only cost its time.
+        One thread is left to that work, and the memory of `other_rows` rows.  What
+        fails here fails again, and is reported, in the pass that follows.  The last
+        blocks come first: that pass comes last to those that are still being computed,
+        and hardly ever computes one twice, which would only cost its time.
         """
-        fits = self._kept is not None and beside * self._row_bytes <= self._spare
+        fits = self._kept is not None and other_rows * self._row_bytes <= self._spare
         ahead = iter(reversed(self.spans))
         over = threading.Event()
 
@@ -260,7 +260,7 @@ class KernelBlocks:
                 self.values(span)
 
         if fits and self.rows.in_memory:
-            self.workers.start_beside(compute)
+            self.workers.start_in_background(compute)
         try:
             yield
         finally:

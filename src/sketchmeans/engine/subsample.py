@@ -12,8 +12,8 @@ from sketchmeans.numerics.linalg import Array
 #: Rounds in which rows that would be drawn more than once are set aside.
 _ROUNDS = 20
 
-#: Rows are far if their squared distance to the mean is so many times the mean one; at
-#: most so many of them are chosen.
+#: Rows are far if their squared distance to the mean is this many times the mean one;
+#: at most this many of them are chosen.
 _FAR, _FAR_ROWS = 16.0, 16
 
 

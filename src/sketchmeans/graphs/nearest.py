@@ -14,7 +14,7 @@ from sketchmeans.kernels import toarray
 from sketchmeans.kernels.arrays import SquaredDistances, by_rows
 from sketchmeans.numerics.linalg import Array, eigen_decomposition
 
-#: Up to so many features a tree is faster than one product with all points.
+#: Up to this many features a tree is faster than one product with all points.
 _TREE_FEATURES = 8
 
 #: Share of the largest variance below which a direction is left out.

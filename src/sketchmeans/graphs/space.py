@@ -51,7 +51,7 @@ class GraphSpace:
             self.weigh(masses)
 
     def weigh(self, masses: Array) -> None:
-        """Set Λ; landmarks without mass are connected to no row that counts."""
+        """Set Λ; landmarks of weight 0 are connected only to rows of weight 0."""
         self._inverse = np.divide(
             1.0, masses, out=np.zeros_like(masses), where=masses > 0.0
         )

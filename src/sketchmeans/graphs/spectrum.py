@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from sketchmeans.numerics.linalg import Array, eigen_decomposition
 
-#: Up to so many landmarks, from this share of entries that are not zero, or from this
+#: Up to this many landmarks, from this share of entries that are not zero, or from this
 #: share of all eigenvectors on, the dense solver is faster.
 _FEW, _DENSE_SHARE, _MANY_VECTORS = 400, 0.06, 0.25
 

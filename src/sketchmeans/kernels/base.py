@@ -159,7 +159,7 @@ class Kernel(BaseEstimator):
 
 
 def map_columns(rows: Rows, columns: KernelColumns, width: int) -> Array:
-    """Return the values of so many columns for all rows, in float64."""
+    """Return the values of this many columns for all rows, in float64."""
     height = block_height(rows.n_features, width)
     return stack_parts(rows.map(columns, height), (len(rows), width))
 

@@ -56,7 +56,7 @@ def as_kernel(
     A parameter that the kernel does not have (the ``degree`` of an rbf) is left out,
     with a warning if it was given: a search over kernels may well set it for others.
     With a callable or a `Kernel` object, which never have them, it is an error, as it
-    is to give one both by itself and in `kernel_params`.
+    is to give one both directly and in `kernel_params`.
 
     Examples
     --------
@@ -156,8 +156,8 @@ def typical_exponent(
     """Return ``gamma`` times a typical distance, for kernels ``exp(−gamma distance)``.
 
     A typical distance is one that a share of all pairs do not exceed: the median, if no
-    other is given.  Infinite for other kernels, and where so many pairs are equal rows.
-    A sample is drawn only if the first rows are near each other.
+    other is given.  Infinite for other kernels, and where that many pairs are equal
+    rows.  A sample is drawn only if the first rows are near each other.
     """
     distance = kernel._distance
     gamma = getattr(kernel, "gamma", None)

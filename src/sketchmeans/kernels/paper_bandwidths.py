@@ -88,7 +88,7 @@ def percentile_gammas(
         The right end of OG17's γ = 2·gamma is at least this; for features of variance
         one, as there.  0 leaves it to the percentile.
     n_rows : int, default=5000
-        Most rows whose pairs are measured, drawn at random.
+        Maximum number of rows whose pairs are measured, drawn at random.
     random_state : int, Generator, RandomState or None, default=None
 
     Examples

@@ -24,10 +24,10 @@ from sketchmeans.numerics.parallel import Workers
 #: function from a point to the inner products of all with it.
 Outside = tuple[Array, Callable[[int], Array]]
 
-#: Rows among which rare groups are looked for before a fit: all of up to so many.
+#: Rows that are searched for rare groups before a fit: all of up to this many.
 PROBED_ROWS = 4096
-#: After a fit rows are looked at that cost so many times the mean, if together they
-#: have this share of the cost, as a group must have; at most so many of them.
+#: After a fit, rows are checked that cost this many times the mean, if together they
+#: have this share of the cost, as a group must have; at most this many of them.
 _COSTLY, _COSTLY_SHARE, _COSTLY_ROWS = 8.0, 0.01, 1024
 #: A row is of the group of a pivot that explains so much of its residual.
 _ALIKE = 0.5

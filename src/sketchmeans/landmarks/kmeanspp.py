@@ -54,7 +54,7 @@ class KernelKMeansPlusPlus(BaseEstimator):
         drops (OG17 §3 and App. B), 2·n·m·d each.  The landmarks are then not rows.  Not
         for precomputed kernels.
     max_iter : int, default=20
-        Most Lloyd steps.
+        Maximum number of Lloyd steps.
     tol : float, default=1e-3
         Relative drop of the potential over a step at which the refinement ends.
 
@@ -237,7 +237,7 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
     n_init : int, default=1
         Restarts, of which the one with the lowest cost in input space is kept.
     max_iter : int, default=20
-        Most iterations in each stage: the last ones move landmarks little.
+        Maximum number of iterations in each stage: the last ones move landmarks little.
     tol : float, default=1e-3
         Relative drop of the cost over an iteration at which Lloyd's algorithm stops.
 

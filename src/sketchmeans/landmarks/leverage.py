@@ -95,7 +95,7 @@ class WeightedKernel:
         self.support = np.flatnonzero(self.weighted_diagonal)
 
     def smallest_ridge(self, n_columns: int) -> float:
-        """Return the ridge below which rounding drowns the scores.
+        """Return the ridge below which rounding dominates the scores.
 
         Each row of a dictionary stands for a share of the trace, so with this ridge
         ``K_JJ + γ diag(1/weights)`` is just well-conditioned enough for the float type

@@ -32,7 +32,7 @@ from sketchmeans.numerics.parameters import check_flag, check_integer
 
 Result = TypeVar("Result")
 
-#: Most draws of a batch of random pivots.
+#: Maximum number of draws of a batch of random pivots.
 _MAX_BATCH = 128
 
 #: With ``subsample="auto"`` there are at least this many rows a landmark.

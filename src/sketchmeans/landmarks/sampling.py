@@ -25,7 +25,8 @@ from sketchmeans.landmarks.leverage import (
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer, check_number, check_option
 
-#: Most rows of the sketch of leverage scores, unless there are more landmarks.
+#: Maximum number of rows of the sketch of leverage scores, unless there are more
+#: landmarks.
 _LARGE_SKETCH = 1_000
 
 
@@ -119,8 +120,8 @@ class ColumnNorm(ScoreSelector):
     Parameters
     ----------
     max_columns : int, default=2000
-        With more rows the sum over j is over so many rows drawn by weight, an unbiased
-        estimate.
+        With more rows the sum over j is over this many rows drawn by weight, an
+        unbiased estimate.
     replace : bool, default=False
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
 
@@ -238,11 +239,11 @@ class RidgeLeverage(ScoreSelector):
     ----------
     ridge : float or None, default=None
         γ.  None is the γ with ``d_eff(γ) = m/(1 + ln m)`` for m landmarks: the
-        smallest, up to constants, that so many landmarks preserve.
+        smallest, up to constants, that this many landmarks preserve.
     sketch_size : int or None, default=None
         Rows s of a dictionary; None is half the number of landmarks, at least 100.
     max_exact : int, default=1000
-        Up to so many rows the scores are exact, at the cost of 9n³ and n² numbers.
+        Up to this many rows the scores are exact, at the cost of 9n³ and n² numbers.
     replace : bool, default=False
         With replacement a row may be drawn again, and `Landmarks.weights` are set.
 
@@ -286,7 +287,8 @@ class BottomUp(ScoreSelector):
     ridge : float or None, default=None
         γ.  None is the γ with ``d_eff(γ) = m/(1 + ln m)`` for m landmarks.
     sketch_size : int or None, default=None
-        Most rows s of a dictionary; None is half the number of landmarks, at least 100.
+        Maximum number of rows s of a dictionary; None is half the number of landmarks,
+        at least 100.
     oversampling : float, default=4
         Rows in a dictionary for each effective dimension.
     replace : bool, default=False

@@ -118,7 +118,7 @@ def _name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _open_part(target: Path) -> tuple[Path, IO[bytes]]:
-    """Return a new, locked file beside the target, after stale ones are removed."""
+    """Return a new, locked file next to the target, after stale ones are removed."""
     prefix = _part_prefix(target)
     _remove_stale(target.parent, prefix)
     while True:

@@ -32,7 +32,7 @@ _TASK_WORK = 2e7
 
 
 def check_n_jobs(n_jobs: int | None) -> None:
-    """Raise where `n_jobs` is no number of threads."""
+    """Raise if `n_jobs` is not a number of threads."""
     if n_jobs is not None and (
         not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0
     ):
@@ -235,7 +235,7 @@ class Workers:
             pass
         return out
 
-    def start_beside(self, function: Callable[[], object]) -> None:
+    def start_in_background(self, function: Callable[[], object]) -> None:
         """Start a function in all threads but one."""
         pool = self._threads()
         if pool is not None:

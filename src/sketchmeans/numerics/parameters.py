@@ -86,7 +86,7 @@ def as_generator(random_state: Any, *, copy: bool = False) -> np.random.Generato
 
     An integer gives the same stream each time; a RandomState is drawn from, so that
     successive fits differ, as in scikit-learn; a Generator is used as it is.  With
-    `copy`, as queries of a fitted model want it, neither of these is advanced.
+    `copy`, as queries of a fitted model need it, neither of these is advanced.
     """
     if copy:
         random_state = deepcopy(random_state)

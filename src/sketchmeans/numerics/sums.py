@@ -12,7 +12,7 @@ class TreeSum:
 
     Terms 2i and 2i + 1 are added first, then these pairs in pairs, and so on.  Parts of
     the sum may be formed in any order, on any machine, and merged: the additions are
-    always the same.  At most log₂(terms) partial sums are held for terms that come in
+    always the same.  At most log₂(terms) partial sums are kept for terms that come in
     order.
 
     Examples

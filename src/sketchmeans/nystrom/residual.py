@@ -31,7 +31,7 @@ _STRIP = 1_024
 
 #: Lanczos ends when the residual of the outermost eigenpair is this share of its value.
 _LANCZOS_TOLERANCE = 1e-3
-#: ... or after so many steps, with a value from below.
+#: ... or after this many steps, with a value from below.
 _LANCZOS_STEPS = 100
 
 
@@ -227,20 +227,20 @@ def spectral_norm(apply: Callable[[Array], Array], start: Array) -> float:
     3.0
     """
     basis = np.empty((0, len(start)))
-    inside: list[float] = []  # the tridiagonal matrix of the operator in the basis
-    beside: list[float] = []
+    diagonal: list[float] = []  # the tridiagonal matrix of the operator in the basis
+    off_diagonal: list[float] = []
     vector, largest = start / np.linalg.norm(start), 0.0
     for _ in range(min(len(start), _LANCZOS_STEPS)):
         basis = np.vstack([basis, vector])
         image = apply(vector)
-        inside.append(float(vector @ image))
+        diagonal.append(float(vector @ image))
         for _ in range(2):  # once leaves rounding that the next steps would grow
             image = image - basis.T @ (basis @ image)
-        values, vectors = eigh_tridiagonal(inside, beside)
+        values, vectors = eigh_tridiagonal(diagonal, off_diagonal)
         top = int(np.abs(values).argmax())
         largest, rest = abs(float(values[top])), float(np.linalg.norm(image))
         if rest * abs(vectors[-1, top]) <= _LANCZOS_TOLERANCE * largest:
             break
-        beside.append(rest)
+        off_diagonal.append(rest)
         vector = image / rest
     return largest

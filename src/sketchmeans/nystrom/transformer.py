@@ -53,7 +53,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     are ``F_x = Rᵀ b_x`` where ``R Rᵀ = U_r Λ_r⁻¹ U_rᵀ``: ``Λ_r^-½ U_rᵀ b_x`` up to a
     rotation.  ``F_x·F_y`` is the inner product of φ(x) and φ(y) after projection onto
     (r directions in) the span of the landmarks, so ``K − F Fᵀ`` is positive
-    semi-definite.  Eigenvalues that drown in the rounding of the data's float type are
+    semi-definite.  Eigenvalues below the rounding of the data's float type are
     left out, never lifted.  Fitting costs what the selector does, n·d for a look at the
     rows and m³; mapping n rows costs n·m·(d + r).  Memory m², and n·r for the features.
 
@@ -79,7 +79,8 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "rpcholesky" or a selector object (see `sketchmeans.landmarks`); or points
         (m, d), or row numbers (m,).
     rank : int or None, default=None
-        Most features r; None is the numerical rank of ``k(Z, Z)``, at most m.
+        Maximum number of features r; None is the numerical rank of ``k(Z, Z)``, at most
+        m.
     rank_method : {"landmarks", "approximation"}, default="landmarks"
         What a `rank` below m keeps.  "landmarks": the top r eigenvectors of
         ``k(Z, Z)``.  "approximation": those of ``F Fᵀ`` itself on the (weighted)
@@ -346,7 +347,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Return the features of rows, in no less than the float type of the fit.
 
         The root amplifies the rounding of kernel values up to what the type of the fit
-        allows: a coarser one would drown the features.
+        allows: a coarser one would cut off the features.
         """
         dtype = np.promote_types(self._root.dtype, rows.dtype)
         return FeatureRows(rows, self.kernel_, self.components_, self._root, dtype)

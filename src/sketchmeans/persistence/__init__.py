@@ -78,7 +78,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     encoder = Encoder()
     try:
-        if isinstance(model, Pipeline):  # before its steps are looked at one by one
+        if isinstance(model, Pipeline):  # before its steps are checked one by one
             SPECS["Pipeline"].check_params(model, "")
         node = encoder.encode_model(model)
         Decoder(encoder.tensors).decode_model(node)  # so that it can be loaded

@@ -319,11 +319,11 @@ def _accept(model: Any) -> None:
 class Spec:
     """One class: its parameters, and the attributes that its `fit` sets.
 
-    The constructor only stores the parameters.  What `fit` sets beside `fitted` and
-    `derived`, which follows from that, is left out of files.  `check` raises where
+    The constructor only stores the parameters.  What `fit` sets in addition to `fitted`
+    and `derived`, which follows from that, is left out of files.  `check` raises where
     attributes contradict one another, `warn` returns what a user should know of a file.
-    Parameters in `holds_fitted` hold fitted objects; those that are not in `params`
-    are left out of files, and have to be at their defaults.
+    Parameters in `holds_fitted` hold fitted objects; those that are not in `params` are
+    left out of files, and have to be at their defaults.
     """
 
     cls: type[Any]

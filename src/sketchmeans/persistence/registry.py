@@ -22,12 +22,7 @@ from sketchmeans.cluster.scales import ScalePath
 from sketchmeans.cluster.segment_names import MAX_NAME_LENGTH
 from sketchmeans.cluster.table import TableClusterer
 from sketchmeans.cluster.table_steps import GAPS, SCALES
-from sketchmeans.engine.init import (
-    KMeansParallel,
-    KMeansPlusPlus,
-    LocalSearch,
-    RandomSeeding,
-)
+from sketchmeans.engine.init import SEEDINGS, AutoSeeding
 from sketchmeans.kernels import KERNELS, Pairwise
 from sketchmeans.landmarks import SELECTORS, LandmarkPath
 from sketchmeans.numerics.memory import is_memory_size
@@ -82,7 +77,7 @@ from sketchmeans.reduction.spectral import Projection
 
 _KERNELS = frozenset(KERNELS.values()) | {Pairwise}
 _SELECTORS = frozenset(type(make()) for make in SELECTORS.values())
-_SEEDINGS = frozenset({KMeansParallel, KMeansPlusPlus, LocalSearch, RandomSeeding})
+_SEEDINGS = frozenset(type(make()) for make in SEEDINGS.values()) - {AutoSeeding}
 _CLUSTERERS = frozenset({KernelKMeans, NystromKMeans, SketchedKMeans, SpectralKMeans})
 _REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProjection})
 

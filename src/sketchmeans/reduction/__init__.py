@@ -92,7 +92,7 @@ def fit_reducer(reducer: Any, rows: Rows, names: Array | None) -> Any:
         )
     if own and (is_remote or isinstance(rows, ShiftedRows)):
         reducer.fit_view(rows)
-    else:  # a transformer from elsewhere wants a table in memory
+    else:  # a transformer of another library needs a table in memory
         weighted = weights is not None and has_fit_parameter(reducer, "sample_weight")
         given = {"sample_weight": weights} if weighted else {}
         reducer.fit(rows.X if own else rows.load().X, **given)

@@ -57,7 +57,7 @@ def neighbour_graph(rows: Rows, n_neighbors: int) -> Any:
     copies = rows.given_weights
     if copies is None:
         return graph
-    if copies.min() > n_neighbors:  # all neighbours are copies: only ratios tell
+    if copies.min() > n_neighbors:  # all neighbours are copies: only ratios matter
         copies = copies / copies.min()
     return _between_copies(graph, neighbours, copies, n_neighbors)
 
@@ -177,7 +177,7 @@ class LaplacianScore(FeatureSelector):
         Neighbours of each row; all other rows if there are fewer.  A row of weight 3
         counts as three neighbours.
     fit_rows : int, optional
-        Fit on so many rows, drawn at random.  None takes all.
+        Fit on this many rows, drawn at random.  None takes all.
     n_jobs : int, optional
         Threads; None means all cores.
     random_state : int, Generator, RandomState or None

@@ -113,7 +113,7 @@ class MailmanProduct:
         return out
 
     def _groups(self, n_values: float) -> list[_Group]:
-        """Return the groups of columns for rows with so many values.
+        """Return the groups of columns for rows with this many values.
 
         The first sign of a group is the highest bit of its pattern.
         """

@@ -108,7 +108,7 @@ class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
         ε of Lemma 4, between 0 and 1: its range finder has r + ⌈r/ε⌉ + 1 columns.  1/3
         is the value of the paper's experiments.
     fit_rows : int, optional
-        Fit on so many rows, drawn at random.  None takes all.
+        Fit on this many rows, drawn at random.  None takes all.
     n_jobs : int, optional
         Threads; None means all cores.  The result does not depend on it.
     random_state : int, Generator, RandomState or None

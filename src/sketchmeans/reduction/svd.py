@@ -35,7 +35,8 @@ Span = tuple[int, int]
 #: Singular values below this many roundings of the largest are noise of the data.
 _RANK_ROUNDINGS = 16.0
 
-#: Each block of a pass adds to sums of the size of the sketch: fewer rows do not pay.
+#: Each block of a pass adds to sums of the size of the sketch: fewer rows are not worth
+#: it.
 _MIN_HEIGHT = 256
 #: A block of a CSR matrix has at least this many nonzeros a feature, if it can.
 _NONZEROS_PER_FEATURE = 4

@@ -33,7 +33,7 @@ class SparkBackend:
     def __init__(self, rows: SparkRows, space: Space) -> None:
         self.rows, self.space = rows, space
 
-    def prefetch(self, beside: int = 0) -> AbstractContextManager[None]:
+    def prefetch(self, other_rows: int = 0) -> AbstractContextManager[None]:
         return nullcontext()
 
     def run(self, reduction: Reduction, *values: Any) -> Any:

@@ -139,7 +139,7 @@ def spectrum_decay(
     X, kernel, gamma, kernel_params, sample_weight, n_jobs, random_state
         As in `effective_dimension`.
     max_exact : int, default=2000
-        Most rows of the matrix.
+        Maximum number of rows of the matrix.
 
     Examples
     --------

@@ -110,7 +110,7 @@ def nystrom_error_bounds(
     labels : array-like of shape (n,), optional
         A clustering into at most K + 1 clusters; None fits `KernelKMeans`.
     max_exact : int, default=2000
-        Most rows: the bounds need all eigenvalues of the kernel matrix.
+        Maximum number of rows: the bounds need all eigenvalues of the kernel matrix.
     X, kernel, gamma, kernel_params, sample_weight, n_jobs, random_state
         As in `effective_dimension`.
 

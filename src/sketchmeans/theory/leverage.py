@@ -14,7 +14,7 @@ from sketchmeans.theory.problem import KernelLike, check_below, open_problem
 from sketchmeans.theory.results import Result
 from sketchmeans.theory.span import LandmarkSpan
 
-#: Most rows for which the n × n kernel matrix is formed: seconds, tens of megabytes.
+#: Maximum number of rows for an n × n kernel matrix: seconds, tens of megabytes.
 EXACT_ROWS = 2_000
 #: Landmarks of the estimates.
 _LANDMARKS = 500
@@ -145,7 +145,7 @@ def effective_dimension(
     confidence : float, default=0.95
         Of the bounds, where the value is an estimate.
     max_exact : int, default=2000
-        Most rows for which the kernel matrix is formed.
+        Maximum number of rows for which the kernel matrix is formed.
     n_landmarks : int, default=500
         m, at most n.
     n_jobs : int or None, default=None

@@ -73,7 +73,7 @@ def preserved_gamma(
     eps : float, default=0.5
         ε, between 0 and 1.
     max_exact : int, default=2000
-        Most rows for which the eigenvalues of the matrix are computed.
+        Maximum number of rows for which the eigenvalues are computed.
     gamma, kernel_params, sample_weight, n_jobs, random_state
         As in `effective_dimension`.
 

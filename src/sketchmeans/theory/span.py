@@ -96,7 +96,7 @@ class LandmarkSpan:
 
     def bound_scores(self, failure: float) -> tuple[Array, Array, Array]:
         """Return estimates of the scores, and bounds that fail at most at this rate."""
-        ridge, mass, inside = self.ridge, self.matrix.weighted_diagonal, self.scores
+        ridge, diagonal, inside = self.ridge, self.matrix.weighted_diagonal, self.scores
         theta = added = 0.0
         if not self._is_complete:
             residual = self.sample_residual(self._column_rng)
@@ -105,7 +105,8 @@ class LandmarkSpan:
             added = 0.5 * sum(self._bound_added(residual, failure)) / residual.trace
         outside, leaked = np.sqrt(self.missing / ridge), np.sqrt(theta * inside)
         lower = inside + np.square(np.maximum(outside - leaked, 0.0)) / (1.0 + theta)
-        upper = np.minimum(inside + np.square(outside + leaked), mass / (mass + ridge))
+        largest = diagonal / (diagonal + ridge)
+        upper = np.minimum(inside + np.square(outside + leaked), largest)
         lower = np.maximum(lower - self._rounding, 0.0)
         upper = np.maximum(upper + self._rounding, lower)
         return np.clip(inside + added * self.missing, lower, upper), lower, upper
@@ -158,7 +159,7 @@ class LandmarkSpan:
         """Return ``[V(2G − G²)VᵀE]_ii`` and, for each batch, ``[E²]_ij``.
 
         ``G = Λ(Λ + γI)⁻¹``, and i and j run over these rows.  Costs n·s·(d + 2m) for s
-        rows, beside the n·m·(d + m) of the features.
+        rows, in addition to the n·m·(d + m) of the features.
         """
         rows, kernel = self.matrix.rows, self.matrix.kernel
         points = kernel.points(rows, self.indices)

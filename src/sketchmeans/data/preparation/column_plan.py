@@ -48,9 +48,9 @@ class ColumnPlan:
 
 @dataclass(frozen=True)
 class Rules:
-    """How columns are looked at: the scale, and whether gaps get a level of their own.
+    """How columns are planned: the scale, and whether gaps get a level of their own.
 
-    `n_rows` is the number of rows of the table, of which a sample is looked at.
+    `n_rows` is the number of rows of the table, of which a sample is read.
     """
 
     n_rows: int

@@ -43,7 +43,7 @@ def open_encoded(
 
 
 def warn_of_unseen(source: Source) -> None:
-    """Warn of values that were read, and that are no level of the fit."""
+    """Warn of values that were read, and that are not levels of the fit."""
     counts = source.unseen() if isinstance(source, EncodedSource) else {}
     for name, count in counts.items():
         if count:
@@ -133,7 +133,7 @@ class EncodedSource(Source):
                 mask[rows] = new
 
     def unseen(self) -> dict[str, int]:
-        """Return how many of the values read so far are no known level, by column."""
+        """Return how many of the values read so far are not known levels, by column."""
         return {name: int(mask.sum()) for name, mask in self._unseen.items()}
 
     def locate(self, row: int) -> tuple[str, int]:

@@ -27,7 +27,7 @@ from sketchmeans.numerics.linalg import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Variances of the parts of a date, beside 1 of a numeric column.
+#: Variances of the parts of a date; that of a numeric column is 1.
 _AGE_WEIGHT, _CYCLE_WEIGHT = 1.0, 0.25
 #: What the level of rare values, and that of missing ones, is called.
 OTHER, MISSING = "(other)", "(missing)"
@@ -221,7 +221,7 @@ class DateEncoder:
 
 
 def _weigh_levels(n_levels: int) -> float:
-    """Return the variance of a column of so many levels, beside 1 of a numeric one.
+    """Return the variance of a column of these levels; that of a numeric one is 1.
 
     That of the indicators of equally frequent levels: rows of different levels are then
     as far apart as two rows are on average in a numeric column, √2 deviations.  More

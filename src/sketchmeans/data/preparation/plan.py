@@ -24,11 +24,11 @@ from sketchmeans.numerics.linalg import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Rows that are looked at to find the kinds of columns, and most values of them.
+#: Rows that are read to find the kinds of columns, and how many values at most.
 SAMPLE_ROWS, _SAMPLE_VALUES = 50_000, 2**23
-#: Columns of this correlation say the same; looked for in so many rows and columns.
+#: Columns of this correlation are redundant; searched in this many rows and columns.
 _SAME, _PAIR_ROWS, _PAIR_COLUMNS = 0.9999, 5_000, 2_000
-#: What a forced column may be where nothing is said about its kind.
+#: What a forced column may be where its kind is not given.
 _KEPT_ANYWAY = ("identifier", "code", "constant")
 
 

@@ -18,7 +18,7 @@ from sketchmeans.numerics.parallel import Workers
 
 #: Values up to which medians are those of all rows; of more, those of a sample.
 EXACT_VALUES = 2**22
-#: A spread of so many roundings of the centre is that of a constant.
+#: A column whose spread is below this many roundings of its centre is constant.
 _CONSTANT_ROUNDINGS = 16.0
 
 #: What to do about gaps in the table of a fit, and in a new one.
@@ -131,7 +131,7 @@ def fit_scaling(
     """Return the preparation of a table, and which rows are kept if some are not.
 
     `on_block` is called after each of the `n_blocks` blocks.  A `layout` says which
-    features are scaled together; each is by itself without one.
+    features are scaled together; without one, each is scaled separately.
     """
     if source.is_sparse:
         _check_sparse(scaling, missing)

@@ -214,7 +214,7 @@ def to_booleans(column: pa.ChunkedArray) -> Array | None:
 
 
 def to_days(column: pa.ChunkedArray, written: str | None = None) -> Array | None:
-    """Return dates as days since 1970, NaN where missing; None if they are no dates.
+    """Return dates as days since 1970, NaN where missing; None if they are not dates.
 
     `written` is one of `DATE_FORMATS`, for dates in words; words of another form are
     missing.

@@ -169,7 +169,7 @@ def column_types(
     r"""Return the names of a file's columns, and the types of those without numbers.
 
     None for a file that has no names.  The type of numbers is None.  An index that
-    pandas wrote is left out.  Of text only the first megabyte is looked at, and of
+    pandas wrote is left out.  Of text only the first megabyte is read, and of
     several files the first.
 
     Examples
@@ -208,7 +208,7 @@ def find_dialect(
 ) -> Dialect | None:
     r"""Return how a text table is written; None for other formats.
 
-    Of several files the first is looked at.
+    Of several files the first is inspected.
 
     Examples
     --------

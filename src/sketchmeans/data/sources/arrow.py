@@ -257,11 +257,11 @@ def _scan(
     """Return the rows of each batch, and where their columns lie, if that is known.
 
     It is not where values are compressed or missing, or are bits.  The file is mapped
-    for this alone, and only what describes the batches is looked at.
+    for this alone, and only what describes the batches is read.
     """
     with pa.memory_map(state.place) as mapped:
         base = mapped.read_buffer(state.size).address
-        # One column tells whether values are compressed: what lies in the mapped file
+        # One column shows whether values are compressed: what lies in the mapped file
         # cannot be written to.
         reader = open_file(state, first_field, mapped)
         batches = range(reader.num_record_batches)

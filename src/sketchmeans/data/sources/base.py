@@ -24,7 +24,7 @@ Block: TypeAlias = Array | sparse.csr_array
 #: Rows that lie no farther apart than this are read together: a system call costs as
 #: much as these bytes.
 _GAP_BYTES = 16 * 2**10
-#: Most bytes that are read together.
+#: Maximum number of bytes that are read together.
 RUN_BYTES = 2**20
 #: Bytes of a batch, where the reader is free to choose, and of all that are cached.
 BATCH_BYTES = 8 * 2**20
@@ -55,7 +55,7 @@ class Source(ABC):
     zero_based : bool or None
         Whether features are counted from 0, in formats that number them.
     memory, thread_memory : int
-        Bytes that reading takes, once and for each thread, beside what is returned.
+        Bytes that reading takes, once and for each thread, without what is returned.
     """
 
     path: str
@@ -271,7 +271,7 @@ class Batches(ABC):
 
 
 class LoadedBatches(Batches):
-    """Batches of which each can be loaded by itself.
+    """Batches, each of which can be loaded alone.
 
     `load` returns the batch of a number.  It should not refer to the source: that would
     not be freed, and its batches neither, before Python looks for cycles.
@@ -362,7 +362,7 @@ class BatchedSource(PartedSource):
     batches: Batches
 
     def _use(self, batches: Batches, more_memory: int = 0) -> None:
-        """Read from these batches; that takes some memory beside them."""
+        """Read from these batches; that takes some memory in addition to them."""
         self.batches, self._edges = batches, batches.edges
         self.memory = batches.memory + more_memory
 

@@ -78,7 +78,7 @@ def copy_once(
 ) -> FileState:
     """Return the state of a copy that is made of a file; the same for the same key.
 
-    `parts` are not looked at if there is a copy that somebody still uses.
+    `parts` are ignored if there is a copy that is still in use.
     """
     origin = state if state.copy is None else state.copy.origin
     copied = copy_by_key((state, key), state.path, name, parts, origin)
@@ -106,7 +106,7 @@ def _check_disk(folder: str, what: str, size: int) -> None:
         raise OSError(
             f"{what} is copied to the temporary folder {os.path.dirname(folder)}, "
             f"where only {format_bytes(free)} are left after {format_bytes(size)}. Set "
-            "TMPDIR to a folder with more room."
+            "TMPDIR to a folder with more space."
         )
 
 

@@ -1,4 +1,4 @@
-"""How a text table is written: what is said of it, and what was found."""
+"""How a text table is written: what the user says of it, and what was found."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Dialect:
     skip_rows : int, optional
         Lines above the names, such as titles.
     na : tuple of str, default=()
-        What stands for a missing value, beside the usual: nothing, NA, N/A, null, NaN,
+        More words for a missing value; always known are nothing, NA, N/A, null, NaN,
         None, ? and -.
 
     Examples

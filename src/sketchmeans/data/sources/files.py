@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 #: Bytes of text in a piece: enough that a parser's start does not count.
 PIECE_BYTES = 2**20
-#: Most bytes of a record: 2 million columns, say, or a quote that is never closed.
+#: Maximum number of bytes of a record: 2 million columns, say, or a quote that is never
+#: closed.
 _RECORD_BYTES = 16 * 2**20
 
 
@@ -92,13 +93,13 @@ def _files_below(folder: str, suffixes: Collection[str]) -> list[str]:
             if name[0] not in "._" and suffix_of(name) in suffixes
         ]
         files += [os.path.join(place, name) for name in wanted]
-    # Notes on a table are no part of it.
+    # Notes on a table are not part of it.
     return [file for file in files if suffix_of(file) != ".txt"] or files
 
 
 @dataclass(frozen=True)
 class FileState:
-    """What tells a file from a later one of the same name.
+    """What distinguishes a file from a later one of the same name.
 
     A fit reads its rows many times, and a mixture of two files has labels of neither.
     Readers call `check` after they have read: what came before a change is right.

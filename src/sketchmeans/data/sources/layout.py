@@ -15,7 +15,7 @@ from sketchmeans.data.sources.text import RecordEnds, skip_lines
 
 #: What may separate values.
 _SEPARATORS = (",", ";", "\t", "|")
-#: Records that are looked at, most of them that may be above the names, and most
+#: Records that are inspected, how many of them may be above the names, and how many
 #: characters of one in an error.
 _SAMPLE_ROWS, _MOST_TITLES, _SHOWN = 40, 20, 60
 
@@ -208,7 +208,7 @@ def _has_names(
 
     Text without a number is names; numbers and codes of missing values are values.
     Numbers may still be names if they count up and those below do not: 0, 1, 2 or
-    years.  Text beside numbers is names only if they count up and some of the text
+    years.  Text next to numbers is names only if they count up and some of the text
     stands above numbers.
     """
     values = [c for c in first if is_number(c) or c.lower() in ("true", "false")]

@@ -14,7 +14,8 @@ from sketchmeans.data.sources.base import RUN_BYTES, ReadOptions, Source, runs
 from sketchmeans.data.sources.files import DiskFile, FileState
 from sketchmeans.numerics.linalg import Array
 
-#: Most bytes of a header: a description of an array of numbers takes about a hundred.
+#: Maximum number of bytes of a header: a description of an array of numbers takes about
+#: a hundred.
 _HEADER_BYTES = 10_000
 
 
@@ -33,7 +34,7 @@ class Header:
         return prod(self.shape)
 
     def check(self, path: str, n_bytes: int, holder: str = "the file") -> None:
-        """Raise if an array of this shape does not fit into so many bytes."""
+        """Raise if an array of this shape does not fit into this many bytes."""
         if any(size < 0 for size in self.shape):
             raise ValueError(
                 f"{path} declares an array of shape {self.shape}; no size should be "

@@ -104,7 +104,7 @@ class Archive:
         return values.reshape(header.shape)
 
     def pieces(self, name: str, counts: Iterable[int] | None = None) -> Iterator[Array]:
-        """Yield the values of an array, so many at a time or in pieces of any size."""
+        """Yield the values of an array, `counts` at a time or in pieces of any size."""
         with self._open(name) as (stream, header):
             dtype = header.dtype
             if dtype.hasobject or not dtype.itemsize:

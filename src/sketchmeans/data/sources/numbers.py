@@ -14,7 +14,7 @@ _MONEY = (
     r"US\$|R\$|[$€£¥₹₽₺₩₴₪฿]|zł|Kč|kr\.?|Fr\.|EUR|USD|GBP|CHF|JPY|CNY|INR|PLN|CZK|HUF|"
     r"SEK|NOK|DKK|RUB|TRY|BRL|AUD|CAD|NZD|ZAR"
 )
-#: What may stand between groups of three digits, beside the other decimal mark.
+#: What may separate groups of three digits, in addition to the other decimal mark.
 _SPACES = " \u00a0\u202f'\u2019"
 #: Replacements that leave the bare number; signs first, as they may be outermost.
 _STRIP = (
@@ -29,7 +29,7 @@ _OTHER = {".": ",", ",": "."}
 
 
 def parse_numbers(column: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
-    """Return strings as floats, and which of them are no numbers.
+    """Return strings as floats, and which of them are not numbers.
 
     A number may have groups of three digits, a sign of money or percent, and a minus
     before or behind it or as parentheses.  12 % is 12.
@@ -82,7 +82,7 @@ def count_marks(column: pa.Array) -> dict[str, int]:
 def find_stray_words(column: pa.Array) -> list[str]:
     """Return the few words, without digits, among many different numbers.
 
-    They stand for missing values: such a column is one of numbers, and no category.
+    They stand for missing values: such a column is numeric, not a category.
 
     Examples
     --------

@@ -30,7 +30,7 @@ _BUFFER_BYTES = 2**12
 #: Bytes that decoding a column takes: a dictionary, and a page before and after it is
 #: unpacked, each of a megabyte unless the writer was configured otherwise.
 _COLUMN_BYTES = 3 * 2**20
-#: Most batches of a file: terabytes.
+#: Maximum number of batches of a file: terabytes.
 _MOST_BATCHES = 10**6
 #: How a header says that an integer follows.
 _NEXT_INTEGER = 0x15
@@ -201,11 +201,11 @@ def _column_chunks(
 
 
 def _decoding_bytes(state: FileState, file: BinaryIO, chunks: Sequence[Any]) -> int:
-    """Return what decoding a batch of a row group takes beside the batch.
+    """Return the memory that decoding a batch of a row group takes in addition to it.
 
     That is a dictionary and a page of each column, both twice.  Small chunks are taken
-    for one page each.  Of others the first pages tell, as writers make all of about the
-    same size: a megabyte, or as much as they hold.
+    for one page each.  Of others the first pages are measured, as writers make all of
+    about the same size: a megabyte, or as much as they hold.
     """
     total = 0
     for chunk in chunks:

@@ -25,12 +25,12 @@ from sketchmeans.data.sources.dialect import Dialect
 from sketchmeans.data.sources.files import FileState
 from sketchmeans.numerics.memory import format_bytes
 
-#: Most bytes of a sheet when it is unpacked: a million rows of a hundred numbers.
+#: Maximum size of a sheet when it is unpacked: a million rows of a hundred numbers.
 _MOST_BYTES = 2**31
 #: A reference to a cell in a sheet of Excel, and the bytes that it may have.
 _CELL, _CELL_BYTES = re.compile(rb' r="([A-Z]{1,6})(\d{1,30})"'), 42
-#: Room for so many cells takes no memory to speak of; room for more should hold a value
-#: in one of so many.
+#: Space for this many cells takes little memory; where there is more, at least one cell
+#: in this many should have a value.
 _FEW_CELLS, _SPARSE = 2**21, 64
 #: Rows that are turned to text together.
 _PART_ROWS = 1_000
@@ -121,7 +121,7 @@ def _check_size(state: FileState) -> None:
 class _PartCheck:
     """Looks at a part of a workbook before the reader does, which may not return.
 
-    XML should be well-formed.  The reader makes room for all cells up to the last one,
+    XML should be well-formed.  The reader allocates all cells up to the last one,
     so that one value far from all others would take all memory.
     """
 

@@ -3,7 +3,7 @@
 A record is a line, or several where a value in quotes has line breaks.  The rules are
 those of pyarrow and of Python's csv module: a quote opens a value only where the value
 begins, two quotes within it stand for one, and a record ends with a line feed, a
-carriage return or both.  pyarrow does not tell at which byte its records end, and reads
+carriage return or both.  pyarrow does not say at which byte its records end, and reads
 a file only from the first byte on; with known places threads can parse pieces side by
 side, and a pass can begin anywhere.
 """
@@ -58,7 +58,7 @@ class RecordEnds:
 
 
 def skip_lines(text: bytes, n_lines: int) -> int:
-    """Return where the line after so many lines begins."""
+    """Return where the line after this many lines begins."""
     place = 0
     for _ in range(n_lines):
         found = _BREAK.search(text, place)
