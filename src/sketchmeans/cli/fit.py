@@ -21,13 +21,14 @@ from sketchmeans.cli.files import (
     LABELS,
     MODEL,
     REPORT,
+    STREAM,
     check_outputs,
     make_clusterer,
     make_estimator,
     open_table,
     read_classes,
 )
-from sketchmeans.cli.labels import STREAM, choose_beside, write_labels
+from sketchmeans.cli.labels import choose_beside, write_labels
 from sketchmeans.cli.options import (
     EstimatorOptions,
     FileOptions,
@@ -74,6 +75,7 @@ def fit(
     estimator = make_estimator(name, k or 2, params)
     _check_meaning(name, estimator, checkpoint, certify)
     from sketchmeans import save
+    from sketchmeans.cluster.segment_names import segment_names
     from sketchmeans.diagnostics import calibrate
 
     with open_table(data, file_options, screen) as table:
@@ -98,7 +100,9 @@ def fit(
             calibrate(clusterer, table)
         writers: dict[str, Callable[[str], object]] = {
             "--model": lambda file: save(clusterer, file),
-            "--labels": lambda file: write_labels(clusterer.labels_, file, beside),
+            "--labels": lambda file: write_labels(
+                clusterer.labels_, file, beside, segment_names(clusterer)
+            ),
             "--report": lambda file: write_model_report(
                 screen, clusterer, table, file, classes
             ),

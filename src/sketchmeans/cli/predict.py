@@ -10,14 +10,15 @@ import typer
 
 from sketchmeans.cli.files import (
     LABELS,
+    STREAM,
     check_outputs,
     find_swapped,
     open_model_rows,
     open_table,
 )
 from sketchmeans.cli.labels import (
-    STREAM,
     choose_beside,
+    name_labels,
     put_beside,
     write_labels,
     write_tables,
@@ -148,13 +149,12 @@ def _make_tables(
     from sketchmeans.diagnostics.scoring import iterate_scores
 
     names = segment_names(model)
-    words = pa.array([*names, None])  # the last is for rows that are left out
     for span, found in iterate_scores(model, rows, unusual_share=share):
         counts.n_rows += len(found.labels)
         counts.n_dropped += int((found.labels < 0).sum())
         columns = {
             "label": found.labels,
-            "segment": words.take(pa.array(found.labels % len(words))),
+            "segment": name_labels(found.labels, names),
             "distance": _as_float(found.distances),
             "margin": _as_float(found.margins),
         }

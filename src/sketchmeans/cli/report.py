@@ -16,6 +16,7 @@ from sketchmeans.cli.files import (
     check_outputs,
     open_model_rows,
     open_table,
+    parse_identifier,
     read_classes,
     suffix_in,
 )
@@ -50,16 +51,17 @@ def report(
     check_outputs(files, [model, data], out=REPORT, xlsx=WORKBOOK)
     if xlsx is not None and suffix_in(out, WORKBOOK):
         raise typer.BadParameter(f"--xlsx {xlsx} has no meaning with --out {out}.")
-    options = {
+    options: dict[str, Any] = {
         "image_shape": _parse_shape(image_shape),
         "title": title,
         "xlsx": xlsx,
-        "id_column": identifier,
     }
     from sketchmeans import load
 
     fitted = load(model)
     with open_table(data, file_options, screen) as table:
+        if identifier is not None:
+            options["id_column"] = parse_identifier(identifier, table)
         classes = read_classes(fitted, table)
         written = write_model_report(screen, fitted, table, out, classes, **options)
     print_segments(screen, written.segments)

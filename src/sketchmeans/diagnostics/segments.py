@@ -13,7 +13,7 @@ from sketchmeans.cluster.segment_names import check_segment_names, segment_names
 from sketchmeans.cluster.table import TableClusterer
 from sketchmeans.cluster.within import find_feature_names, open_pipeline
 from sketchmeans.data.input import validate_input
-from sketchmeans.data.preparation import PreparedSource, Table, as_table
+from sketchmeans.data.preparation import Column, PreparedSource, Table, as_table
 from sketchmeans.data.rows import as_rows
 from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics.fitted import AnyModel, check_any_model, has_given_kernel
@@ -138,7 +138,7 @@ def describe_segments(
     model: Any,
     X: Any,
     *,
-    id_column: str | None = None,
+    id_column: str | int | None = None,
     feature_names: Sequence[str] | None = None,
     random_state: Any = 0,
 ) -> Segments:
@@ -158,8 +158,9 @@ SpectralKMeans
         Fitted.
     X : DataFrame, array-like, sparse matrix, path or `Source`
         As a rule the table of the fit.
-    id_column : str, optional
-        Column that names rows, for typical ones.  Default is the first that the fit
+    id_column : str or int, optional
+        Column that names rows, for typical ones; a number where columns have no names.
+        Default is the first that the fit
         took for an identifier, or else row numbers.
     feature_names : sequence of str, optional
         Names of the columns where they have none.
@@ -228,13 +229,17 @@ class Ids:
     values: dict[int, str]
 
 
-def find_id_column(model: Any, table: Table | None, column: str | None) -> str | None:
+def find_id_column(
+    model: Any, table: Table | None, column: Column | None
+) -> Column | None:
     """Return the column that names rows, given or found; None if there is none."""
-    types = (None if table is None else table.types) or {}
-    if column is not None and column not in types:
-        known = ", ".join(list(types)[:20]) or "it has no names of columns"
-        raise ValueError(f"id_column={column!r} should be a column of X: {known}.")
-    if column is None:
+    if column is not None:
+        columns = [] if table is None else table.columns
+        if column not in columns:
+            known = ", ".join(map(str, columns[:20])) or "it has none beside features"
+            raise ValueError(f"id_column={column!r} should be a column of X: {known}.")
+    else:
+        types = (None if table is None else table.types) or {}
         plan = getattr(model, "plan_", [])
         found = [c.name for c in plan if c.kind == "identifier" and c.name in types]
         column = found[0] if found else None
@@ -242,15 +247,22 @@ def find_id_column(model: Any, table: Table | None, column: str | None) -> str |
 
 
 def read_ids(
-    table: Table | None, column: str | None, summary: ClusterSummary
+    table: Table | None, column: Column | None, summary: ClusterSummary
 ) -> Ids | None:
     """Return the ids of typical rows."""
     if table is None or column is None:
         return None
     numbers = np.unique(summary.exemplar_indices[summary.exemplar_indices >= 0])
-    found = table.records([column]).take(numbers).column(0).to_pylist()
-    pairs = zip(numbers.tolist(), found, strict=True)
-    return Ids(column, {n: str(v) for n, v in pairs if v is not None})
+    records = table.records([column]).take(numbers)
+    pairs = zip(numbers.tolist(), records.column(0).to_pylist(), strict=True)
+    texts = {n: _format_id(value) for n, value in pairs if value is not None}
+    return Ids(records.schema.names[0], texts)
+
+
+def _format_id(value: Any) -> str:
+    """Return an id as text; one that is kept as a float has no decimals."""
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if is_whole else value)
 
 
 def describe_members(

@@ -105,7 +105,7 @@ def write_report(
     sample_size: int = SAMPLE_SIZE,
     certificate: str | Certificate | None = "auto",
     paths: Paths | None = None,
-    id_column: str | None = None,
+    id_column: str | int | None = None,
     xlsx: str | os.PathLike[str] | None = None,
     source_name: str | None = None,
     random_state: Any = 0,
@@ -154,9 +154,9 @@ SpectralKMeans
     paths : table or sequence of tables, optional
         What `diagnostics.bandwidth_path` and `diagnostics.cluster_count_path` returned,
         to be drawn.
-    id_column : str, optional
-        Column that names rows; by default the first that the fit took for an
-        identifier.  For a `TableClusterer`.
+    id_column : str or int, optional
+        Column that names rows, a number where columns have no names; by default the
+        first that the fit took for an identifier.  For a `TableClusterer`.
     xlsx : str or PathLike, optional
         Write a workbook, too.
     source_name : str, optional
