@@ -58,6 +58,10 @@ def predict(
     fitted = load_clusters(model, takes_pipelines=old is None)
     if old is not None:
         calibrate_by(screen, fitted, old, file_options)
+    from sketchmeans.cluster.segment_names import segment_names
+    from sketchmeans.cluster.within import find_clusterer
+    from sketchmeans.diagnostics.fitted import AnyModel
+
     with open_table(data, file_options, screen) as table, Display(screen) as display:
         beside = choose_beside(table, out, identifier, keep_columns)
         start = time.perf_counter()
@@ -65,10 +69,20 @@ def predict(
         # Rows with missing values are found first.
         n_passes = 2 if getattr(fitted, "missing", None) == "drop" else 1
         rows = as_model_table(screen, fitted, display.watch(table, n_passes))
-        if labels_only:
+        inner = find_clusterer(fitted)
+        is_own = isinstance(inner, AnyModel)
+        if labels_only or not is_own:
             labels = fitted.predict(rows)
             counts = _Counts(len(labels), int((labels < 0).sum()))
-            write_labels(labels, out, beside)
+            names = None if labels_only else segment_names(fitted)
+            write_labels(labels, out, beside, names)
+            if not labels_only:
+                screen.print_error(
+                    f"{model} holds a {type(inner).__name__} of another library, which "
+                    "has labels alone.",
+                    "Warning",
+                    "yellow",
+                )
         else:
             counts = _Counts()
             share = 0.01 if unusual is None else unusual

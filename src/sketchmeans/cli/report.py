@@ -103,13 +103,15 @@ def write_model_report(
     screen: Screen, model: Any, table: Table, out: str, classes: Any, **options: Any
 ) -> Any:
     """Write the report of a model on a table, and return what is in it."""
+    from sklearn.pipeline import Pipeline
+
     from sketchmeans import TableClusterer
     from sketchmeans.report import write_report
 
     with Display(screen) as display:
         display.next("Report: rows")
         rows: Any = display.watch(table)
-        if not isinstance(model, TableClusterer):
+        if not isinstance(model, Pipeline | TableClusterer):
             rows = open_model_rows(screen, model, rows)
 
         def on_stage(name: str) -> None:

@@ -48,6 +48,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         A pipeline of scikit-learn ends in a clusterer of this library; before that it
         may have StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer,
         SimpleImputer, PCA, TruncatedSVD, `Nystrom` and the reducers of this library.
+        A `TableClusterer` may also hold scikit-learn's KMeans.
     path : str or PathLike
         ``.skm`` by custom.
 

@@ -42,6 +42,7 @@ from sketchmeans.persistence.checks import (
     check_table,
     warn_of_rows,
 )
+from sketchmeans.persistence.foreign import FOREIGN_SPECS, Clusterers
 from sketchmeans.persistence.kinds import (
     FLAG,
     INTEGER,
@@ -84,6 +85,7 @@ _KERNELS = frozenset(KERNELS.values()) | {Pairwise}
 _SELECTORS = frozenset(type(make()) for make in SELECTORS.values())
 _SEEDINGS = frozenset({KMeansParallel, KMeansPlusPlus, LocalSearch, RandomSeeding})
 _CLUSTERERS = frozenset({KernelKMeans, NystromKMeans, SketchedKMeans, SpectralKMeans})
+_WITHIN_TABLES = Clusterers(_CLUSTERERS | {spec.cls for spec in FOREIGN_SPECS})
 _REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProjection})
 
 # --- parameters -----------------------------------------------------------------------
@@ -113,7 +115,7 @@ PARAMETERS: Mapping[str, Kind] = {
     **dict.fromkeys(("columns", "exclude"), _COLUMNS),
     **dict.fromkeys(("order", "refine_max_iter"), integer(0)),
     "algorithm": text("progressive", "full"),
-    "estimator": Object(_CLUSTERERS),
+    "estimator": _WITHIN_TABLES,
     "affinity": text("nearest-landmarks", "rbf", "precomputed"),
     "gamma": OneOf(text("auto", "mean", "median", "scale"), REAL),
     "init": OneOf(*_GIVEN, Object(_SEEDINGS)),
@@ -317,8 +319,8 @@ _SPECS = [
             "n_scale_rows_": _COUNT,
             "n_dropped_": integer(0),
             "n_filled_": integer(0),
-            "estimator_": Object(_CLUSTERERS),
-            "exemplar_indices_": Tensor(("k",), "i"),
+            "estimator_": _WITHIN_TABLES,
+            "exemplar_indices_": Maybe(Tensor(("k",), "i")),
             "reference_": Maybe(_REFERENCE),
             **_SEGMENTS,
         },
@@ -367,6 +369,7 @@ _SPECS = [
     ),
     *(_spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
     *STEP_SPECS,
+    *FOREIGN_SPECS,
     pipeline_spec(_REDUCERS | {Nystrom}, _CLUSTERERS | {TableClusterer}),
 ]
 

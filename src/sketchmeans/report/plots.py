@@ -16,7 +16,6 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from sketchmeans.cluster.within import find_feature_names
 from sketchmeans.diagnostics import (
     Agreement,
     ClusterSummary,
@@ -24,6 +23,8 @@ from sketchmeans.diagnostics import (
     cluster_summary,
     row_map,
 )
+from sketchmeans.diagnostics.described import open_described
+from sketchmeans.diagnostics.summary import summarize_members
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.report.drawing import (
     LIGHT,
@@ -301,9 +302,11 @@ def plot_features(
         Default are the names of the columns in the fit, or x0, x1, ...
     theme : Theme
     """
-    summary = _find_summary(model, X)
-    if feature_names is None and not isinstance(model, ClusterSummary):
-        feature_names = find_feature_names(model)
+    if isinstance(model, ClusterSummary):
+        summary = _find_summary(model, X)
+    else:
+        opened = open_described(model, _check_table(X), feature_names)
+        summary, feature_names = summarize_members(opened)[0], opened.names
     if summary.features is None:
         raise ValueError("model should be of rows that have features.")
     columns = choose_columns(summary)

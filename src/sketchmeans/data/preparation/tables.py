@@ -160,7 +160,7 @@ class _FileTable(Table):
         self._source: Source | None = None
 
     def read_like(self, dialect: Dialect) -> Table:
-        if self.dialect is None:
+        if self.dialect is None or self.dialect == dialect:
             return self
         other = copy(self)
         other._reading = {key: self._reading[key] for key in ("header", "sheet")}
