@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from typing import Any
 
@@ -177,7 +177,7 @@ def _find_category(columns: list[_Column], rows: Block) -> _Column | None:
     """Return the category that the first of some columns are the levels of, if any."""
     name = columns[0].name
     for end in (j for j in range(len(name) - 1, 0, -1) if name[j - 1] in "_="):
-        flags = list(takewhile(lambda one: _is_level(one, name[:end]), columns))
+        flags = list(takewhile(partial(_is_level, name[:end]), columns))
         if len(flags) < 2:
             continue
         span = slice(flags[0].span.start, flags[-1].span.stop)
@@ -187,7 +187,7 @@ def _find_category(columns: list[_Column], rows: Block) -> _Column | None:
     return None
 
 
-def _is_level(column: _Column, start: str) -> bool:
+def _is_level(start: str, column: _Column) -> bool:
     encoder = column.encoder
     is_flag = isinstance(encoder, BooleanEncoder) and encoder.words[1].lower() in _YES
     return is_flag and column.name.startswith(start) and len(column.name) > len(start)
