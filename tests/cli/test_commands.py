@@ -2,10 +2,12 @@
 
 import gzip
 import io
+import json
 import os
 import re
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -442,7 +444,7 @@ def test_labels_beside_identifiers_and_columns(tmp_path, run):
     arguments = ("fit", tmp_path / "t.csv", "-k", "2", "--model", model)
     assert run(*arguments, "--labels", out, "--id", "id").code == 0
     fitted = pd.read_csv(out)
-    assert fitted.columns.tolist() == ["id", "label"]
+    assert fitted.columns.tolist() == ["id", "label", "segment"]
     assert fitted["id"].tolist() == table["id"].tolist()
     for name in ("new.csv", "new.parquet"):
         new = tmp_path / name
@@ -456,8 +458,79 @@ def test_labels_beside_identifiers_and_columns(tmp_path, run):
         assert read["note"].tolist()[:2] == [first, "plain"]
     for wrong in (("--id", "nobody"), ("--id", "id", "-o", tmp_path / "l.npy")):
         refused(run("predict", model, tmp_path / "t.csv", *wrong), 2, "--id")
-    np.save(tmp_path / "x.npy", table[["size"]].to_numpy())
-    refused(run("predict", model, tmp_path / "x.npy", "--keep-columns"), 2, "no names")
+
+
+def test_files_without_names_have_ids_by_position(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ids, size = np.arange(60) + 1000, np.repeat([1.0, 5.0], 30) + np.arange(60) / 100
+    np.savetxt("n.csv", np.c_[ids, size], ["%d", "%.2f"], delimiter=",")
+    np.save("n.npy", np.c_[ids, size])
+    for name in ("n.csv", "n.npy"):
+        arguments = ("fit", name, "-k", "2", "--exclude", "0", "--id", "0")
+        assert run(*arguments, "--labels", "l.csv", "--model", "m.skm").code == 0
+        assert pd.read_csv("l.csv")["column 0"].tolist() == ids.tolist()
+        assert run("predict", "m.skm", name, "--id", "0", "-o", "p.parquet").code == 0
+        assert pd.read_parquet("p.parquet")["column 0"].tolist() == ids.tolist()
+        said = run("predict", "m.skm", name, "--keep-columns")
+        assert said.out.startswith('"column 0","column 1","label"')
+        assert run("explain", "m.skm", name, "1007", "--id", "0").code == 0
+        said = run("report", "m.skm", name, "--id", "0", "--json", "-o", "r.html")
+        assert 1000 <= int(json.loads(said.out)["segments"][0]["typical"][0]) < 1060
+        for command in ("predict", "report"):
+            refused(run(command, "m.skm", name, "--id", "2"), 2, "--id 2 should be a")
+        refused(
+            run("explain", "m.skm", name, "7", "--id", "a"), 2, "--id a should be a"
+        )
+    Path("x.svmlight").write_text("0 1:1 3:2\n" * 9)
+    arguments = ("fit", "x.svmlight", "-k", "2", "--labels", "l.csv")
+    refused(run(*arguments, "--keep-columns"), 2, "is a sparse table")
+
+
+def test_words_without_a_line_of_names_are_columns_of_any_kind(tmp_path, run):
+    lines = [f"C-{i},{'red' if i % 2 else 'blue'},{i % 7}.5\n" for i in range(80)]
+    (tmp_path / "w.csv").write_text("".join(lines))
+    arguments = ("fit", tmp_path / "w.csv", "-k", "2", "--header", "no", "--id", "0")
+    out, model = tmp_path / "l.csv", tmp_path / "m.skm"
+    said = run(*arguments, "--labels", out, "--model", model)
+    assert said.code == 0, said.err
+    assert "column 0 (nearly every value is different)" in said.out
+    found = pd.read_csv(out)
+    assert found["column 0"].tolist() == [f"C-{i}" for i in range(80)]
+    assert found["segment"].nunique() == 2
+    new = ("predict", model, tmp_path / "w.csv", "--header", "no", "--id", "0")
+    assert run(*new).out.splitlines()[1].startswith('"C-0",')
+    # Numbers alone stay columns without names, and a word is still no number there.
+    with pytest.raises(ValueError, match="'C-0' is not a number"):
+        sketchmeans.open_rows(tmp_path / "w.csv", header=False)
+
+
+def test_labels_of_a_fit_have_the_names_of_segments(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    size = np.repeat([1.0, 5.0], 30) + np.arange(60) / 100
+    frame = pd.DataFrame(
+        {'=a,"b': size, "gap": np.where(size < 1.05, np.nan, 1 / size)}
+    )
+    frame.to_csv("t.csv", index=False)
+    arguments = ("fit", "t.csv", "-k", "2", "--missing", "drop", "--model", "m.skm")
+    for name in ("l.csv", "l.parquet", "-"):
+        said = run(*arguments, "--labels", name)
+        assert said.code == 0, said.err
+        is_table = name.endswith("parquet")
+        file = io.StringIO(said.out) if name == "-" else name
+        found = pd.read_parquet(name) if is_table else pd.read_csv(file)
+        assert found.columns.tolist() == ["row", "label", "segment"]
+        names = sketchmeans.load("m.skm").segment_names_
+        assert any(',"' in text or '"' in text for text in names)
+        wanted = [None if j < 0 else names[j] for j in found["label"]]
+        assert (
+            found["segment"].astype(object).where(found["label"] >= 0, None).tolist()
+            == wanted
+        )
+        assert (found["label"] < 0).sum() == 5
+    assert run("rename", "m.skm", "0==cmd()", "1=a, b").code == 0
+    old = ("fit", "t.csv", "-k", "2", "--like", "m.skm", "--labels", "again.csv")
+    assert run(*old).code == 0
+    assert set(pd.read_csv("again.csv")["segment"]) == {"'=cmd()", "a, b"}
 
 
 def test_fit_with_a_proof(data, run):

@@ -1,5 +1,6 @@
 """Next month's file on the command line: predict, drift, explain, fit --like."""
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import sketchmeans
 from sketchmeans import NystromKMeans, SketchedKMeans
 from sketchmeans.cli import main
+from sketchmeans.data.sources.text_table import TextTable
 from sketchmeans.datasets import make_customers
 from sketchmeans.diagnostics import score_rows
 from tests.commands import refused, said
@@ -132,6 +134,42 @@ def test_many_changes_are_not_all_told_in_words(run):
     assert told.out.count("\n- ") == 13
     assert "more changes, in the tables below" in told.out
     assert "more, in the tables below" in Path("wide.html").read_text()
+
+
+def test_names_and_calibration_do_not_look_through_the_file_again(run, monkeypatch):
+    opened = []
+    find = TextTable.find.__func__
+
+    def count(cls, *arguments):
+        opened.append(arguments)
+        return find(cls, *arguments)
+
+    monkeypatch.setattr(TextTable, "find", classmethod(count))
+    counts = []
+    for output in (["--labels", "l.npy"], ["--model", "twice.skm"]):
+        opened.clear()
+        assert run("fit", "old.csv", "-k", 4, *output).code == 0
+        counts.append(len(opened))
+    assert counts[0] == counts[1]
+    found = score_rows(sketchmeans.load("twice.skm"), OLD)
+    assert found.unusual.mean() == pytest.approx(0.01, abs=0.002)
+
+
+def test_pipelines_are_reported_in_the_units_of_their_file(run):
+    table = NEW[["age", "orders", "revenue"]].fillna(0.0)
+    pipe = make_pipeline(StandardScaler(), NystromKMeans(3, random_state=0)).fit(table)
+    sketchmeans.save(pipe, "units.skm")
+    table.assign(who=NEW["customer_id"]).to_csv("units.csv", index=False)
+    command = ("report", "units.skm", "units.csv", "--id", "who", "-o", "units.html")
+    told = run(*command, "--json")
+    assert told.code == 0, told.err
+    found = json.loads(told.out)
+    labels = pipe.predict(table)
+    for segment in found["segments"]:
+        assert segment["typical"][0].startswith("C-")
+        for fact in segment["facts"]:
+            own = table[fact["column"]][labels == segment["label"]]
+            assert fact["value"] == pytest.approx(own.median())
 
 
 def test_pipelines_have_names_and_say_what_they_cannot(run):

@@ -90,6 +90,12 @@ def test_the_demo_writes_a_picture_and_a_report(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("sketchmeans.report.write._PROOF_SECONDS", 0.5)
     assert call("demo", "--out", tmp_path / "there") == 0
     out = capsys.readouterr().out
+    found = re.findall(r"^(\S.*?)  +(\d[\d,]*)  +\d+%", out, re.M)
+    assert len(found) == 4
+    page = (tmp_path / "there" / "customers.html").read_text()
+    for name, size in found:  # named as in the report
+        assert name in page
+        assert f"{size} rows" in page
     for words in ("Two rings: 2,000 points", "Digits: 1,797 images", "Three arms"):
         assert words in out
     assert re.search(r"NystromKMeans +\d.* s +0\.\d+ +1\.000", out)

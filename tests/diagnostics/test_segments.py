@@ -218,6 +218,30 @@ def test_names_of_columns_may_hold_anything():
     assert sorted(found.names) == sorted(["High a\\n\\x1b", "Low a\\n\\x1b"])
 
 
+def test_one_hot_columns_are_shown_as_their_category():
+    rng = np.random.default_rng(3)
+    levels = np.array(["free", "basic_2", "pro"])
+    plan = rng.integers(3, size=400)
+    frame = pd.DataFrame({"spend": rng.normal(size=400) + plan})
+    for j, level in enumerate(levels):
+        frame[f"my_plan_{level}"] = (plan == j).astype(int)
+    for name in ("vip_now", "vip_later"):  # of which both may be
+        frame[name] = np.where(rng.random(400) < 0.8, plan == 0, plan == 1)
+    model = TableClusterer(NystromKMeans(3, random_state=0)).fit(frame)
+    found = describe_segments(model, frame)
+    facts = [fact for segment in found.segments for fact in segment.facts]
+    columns = {"spend", "my_plan", "vip_now", "vip_later"}
+    assert {fact.column for fact in facts} <= columns
+    own = [fact for fact in facts if fact.column == "my_plan"]
+    assert {fact.level for fact in own} <= set(levels)
+    shares = {level: (plan == j).mean() for j, level in enumerate(levels)}
+    for fact in own:
+        assert fact.overall == pytest.approx(shares[fact.level])
+    assert any("my plan: 100% free (all: " in fact.text for fact in own)
+    texts = [fact.text for fact in facts if fact.column.startswith("vip")]
+    assert all(" yes (all" in text or " no (all" in text for text in texts)
+
+
 def test_pipelines_have_segments_and_names():
     X = load_wine(as_frame=True).data
     steps = make_pipeline(StandardScaler(), NystromKMeans(3, random_state=0))

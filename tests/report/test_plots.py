@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from sklearn.datasets import make_blobs
 from sklearn.pipeline import make_pipeline
@@ -21,6 +22,18 @@ from sketchmeans.report import (
 )
 
 X, Y = make_blobs(150, 4, centers=3, random_state=0)
+
+
+def test_names_of_segments_are_text_and_have_room():
+    model = NystromKMeans(3, random_state=0).fit(X)
+    rename_segments(model, {0: r"$\frac$ & <b>", 1: "a rather long name " * 4})
+    for plot in (plot_sizes, plot_features):
+        ax = plot(model, X, ax=Figure().add_subplot())
+        FigureCanvasAgg(ax.figure).draw()  # which would read formulas
+    rows = [text.get_text() for text in ax.get_yticklabels()]
+    assert any("$" in text for text in rows)
+    assert max(text.count("\n") for text in rows) == 1
+    assert any(text.endswith("…") for text in rows)
 
 
 @pytest.mark.parametrize("wrap", ["plain", "pipeline", "table"])

@@ -108,7 +108,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(shop, tmp_path, monke
         write_report(*given, id_column="who")
     X = np.random.default_rng(0).normal(size=(40, 2))
     plain = SketchedKMeans(2, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="it has no names of columns"):
+    with pytest.raises(ValueError, match="id_column='who' should be None: X holds"):
         write_report(plain, X, tmp_path / "r.html", id_column="who")
     monkeypatch.setattr("sketchmeans.report.workbook.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install sketchmeans\[excel\]"):

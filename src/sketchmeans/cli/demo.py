@@ -64,6 +64,7 @@ def demo(
     ]
     segments = {
         "columns": customers.model.columns_,
+        "names": customers.found.names,
         "sizes": customers.model.cluster_sizes_,
         "medians": customers.medians,
         "adjusted_rand": customers.adjusted_rand,
@@ -74,19 +75,18 @@ def demo(
 def _print_customers(screen: Screen, customers: Any) -> None:
     from sketchmeans.cli.demo_cases import NUMBERS
 
-    sizes = customers.model.cluster_sizes_
-    total = float(sizes.sum())
     rows = [
         (
-            str(j),
-            f"{sizes[j]:,.0f}",
-            f"{sizes[j] / total:.0%}",
-            *(f"{value:,.0f}" for value in customers.medians[j]),
+            segment.name,
+            f"{segment.size:,}",
+            f"{segment.share:.0%}",
+            *(f"{value:,.0f}" for value in customers.medians[segment.label]),
         )
-        for j in (-sizes).argsort(kind="stable").tolist()
+        for segment in customers.found.by_size()
     ]
     titles = [f"median {name}" for name in NUMBERS]
-    screen.print(f"Customers: {total:,.0f} rows of {customers.path}", style="bold")
+    n_rows = customers.found.n_rows
+    screen.print(f"Customers: {n_rows:,} rows of {customers.path}", style="bold")
     screen.print_table(("segment", "customers", "share", *titles), rows)
     screen.print(
         f"\nThe adjusted Rand index with the four planted segments is "
@@ -122,8 +122,8 @@ def _write_files(
 
     with screen.show_status("Writing the report on customers"):
         write_report(
-            customers.model.estimator_,
-            customers.model.prepare(str(customers.path)),
+            customers.model,
+            str(customers.path),
             folder / TABLE_REPORT,
             y=customers.segments,
             title="Segments of customers",

@@ -20,6 +20,8 @@ from sklearn.metrics import (
 from sketchmeans.cluster import KernelKMeans, NystromKMeans
 from sketchmeans.cluster.table import TableClusterer
 from sketchmeans.datasets import make_customers, write_customers
+from sketchmeans.diagnostics import Segments
+from sketchmeans.diagnostics.segments import name_fitted
 from sketchmeans.numerics.atomic_file import open_atomic
 from sketchmeans.numerics.linalg import Array
 
@@ -74,6 +76,7 @@ class Customers:
     path: Path
     segments: Array
     model: TableClusterer
+    found: Segments
     #: Of each cluster and column of `NUMBERS`.
     medians: Array
     adjusted_rand: float
@@ -88,7 +91,7 @@ def cluster_customers(path: Path) -> Customers:
     values = np.column_stack([np.asarray(table[name], float) for name in NUMBERS])
     medians = np.array([np.nanmedian(values[labels == j], axis=0) for j in range(4)])
     score = float(adjusted_rand_score(segments, labels))
-    return Customers(path, segments, model, medians, score)
+    return Customers(path, segments, model, name_fitted(model, path), medians, score)
 
 
 def make_rings() -> Case:

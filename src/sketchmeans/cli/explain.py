@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from sketchmeans.cli.columns import MAX_COLUMNS
 from sketchmeans.cli.files import (
+    STREAM,
     STREAM_NAME,
     is_model,
     open_model_rows,
     open_table,
 )
-from sketchmeans.cli.labels import STREAM
 from sketchmeans.cli.options import FileOptions, PrintOptions
 from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sketchmeans.cli.files import check_outputs
-from sketchmeans.cli.labels import STREAM
+from sketchmeans.cli.files import STREAM, check_outputs
 from sketchmeans.cli.options import PrintOptions
 from sketchmeans.cli.screen import Screen
 

@@ -14,7 +14,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
-from sketchmeans.cli.labels import STREAM
 from sketchmeans.cli.options import FileOptions, TableOptions
 from sketchmeans.cli.screen import Screen
 
@@ -29,7 +28,8 @@ _CLASSES = {
     "spectral": "SpectralKMeans",
 }
 
-STREAM_NAME = "standard input"
+#: The path of standard input and output, and what messages call the first.
+STREAM, STREAM_NAME = "-", "standard input"
 #: What is easier to type than a tab.
 _SIGNS = {"tab": "\t", "\\t": "\t"}
 _YES_NO = {"yes": True, "no": False, None: None}
@@ -96,7 +96,7 @@ def make_clusterer(options: TableOptions, estimator: Any, table: Table) -> Any:
         estimator,
         columns=parse_columns("--columns", options.columns, table),
         exclude=parse_columns("--exclude", options.exclude, table),
-        label_column=None if label is None else _parse_column(label, table),
+        label_column=None if label is None else parse_column(label, table),
         as_kinds=_parse_kinds(options.as_kinds),
         scale=options.scale,
         missing=options.missing,
@@ -136,7 +136,7 @@ def parse_columns(
     if not typed:
         return None
     names = [name.strip() for row in csv.reader(typed) for name in row]
-    columns = [_parse_column(name, table) for name in names if name]
+    columns = [parse_column(name, table) for name in names if name]
     if not columns:
         raise typer.BadParameter(f"{option} '' should name at least one column.")
     return columns
@@ -153,8 +153,23 @@ def _parse_kinds(typed: Sequence[str] | None) -> dict[str, str] | None:
     return kinds or None
 
 
-def _parse_column(typed: str, table: Table) -> str | int:
-    return int(typed) if typed.isdecimal() and table.types is None else typed
+def parse_column(typed: str, table: Table) -> str | int:
+    """Return a column that was typed: its name, or its number from 0 without names."""
+    if table.types is None:
+        return int(typed) if typed.isdecimal() else typed
+    has_names = table.dialect is None or table.dialect.header
+    return typed if has_names or typed in table.types else f"column {typed}"
+
+
+def parse_identifier(typed: str, table: Table) -> str | int:
+    """Return the column that --id names."""
+    column = parse_column(typed, table)
+    if column not in table.columns:
+        known = ", ".join(map(str, table.columns[:20]))
+        raise typer.BadParameter(
+            f"--id {typed} should be a column of {table.path}: {known}."
+        )
+    return column
 
 
 def make_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> Any:

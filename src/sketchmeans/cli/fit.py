@@ -21,13 +21,14 @@ from sketchmeans.cli.files import (
     LABELS,
     MODEL,
     REPORT,
+    STREAM,
     check_outputs,
     make_clusterer,
     make_estimator,
     open_table,
     read_classes,
 )
-from sketchmeans.cli.labels import STREAM, choose_beside, write_labels
+from sketchmeans.cli.labels import choose_beside, write_labels
 from sketchmeans.cli.options import (
     EstimatorOptions,
     FileOptions,
@@ -74,6 +75,7 @@ def fit(
     estimator = make_estimator(name, k or 2, params)
     _check_meaning(name, estimator, checkpoint, certify)
     from sketchmeans import save
+    from sketchmeans.cluster.segment_names import segment_names
     from sketchmeans.diagnostics import calibrate
 
     with open_table(data, file_options, screen) as table:
@@ -91,14 +93,17 @@ def fit(
             display.attach(clusterer).fit(table, checkpoint=saved)
         seconds = time.perf_counter() - start
         classes = read_classes(clusterer, table)
-        _name_segments(screen, clusterer, table)
+        rows = clusterer.prepare(table)  # once: text is looked through as it is opened
+        _name_segments(screen, clusterer, rows)
         if earlier is not None:
             _match_segments(screen, clusterer, earlier, table)
         if outputs["--model"] is not None:
-            calibrate(clusterer, table)
+            calibrate(clusterer, rows)
         writers: dict[str, Callable[[str], object]] = {
             "--model": lambda file: save(clusterer, file),
-            "--labels": lambda file: write_labels(clusterer.labels_, file, beside),
+            "--labels": lambda file: write_labels(
+                clusterer.labels_, file, beside, segment_names(clusterer)
+            ),
             "--report": lambda file: write_model_report(
                 screen, clusterer, table, file, classes
             ),
@@ -107,7 +112,6 @@ def fit(
         proof = None
         if certify is not None:
             with Display(screen) as display:
-                rows = clusterer.prepare(table)
                 proof = find_certificate(
                     display, clusterer, rows, max_seconds=certify, random_state=0
                 )
@@ -138,12 +142,12 @@ def _check_meaning(
         )
 
 
-def _name_segments(screen: Screen, model: Any, table: Any) -> None:
+def _name_segments(screen: Screen, model: Any, rows: Any) -> None:
     """Name the segments after what sets them apart; the fit is kept if that fails."""
     from sketchmeans.diagnostics.segments import name_fitted
 
     try:
-        name_fitted(model, table)
+        name_fitted(model, rows)
     except (OSError, ValueError, MemoryError) as error:
         screen.print_error(f"Segments have no names: {error}", "Warning", "yellow")
 

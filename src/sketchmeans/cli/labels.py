@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sketchmeans.cli.files import STREAM, parse_identifier
 from sketchmeans.numerics.atomic_file import open_atomic
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: The path of standard output.
-STREAM = "-"
 #: Lines that are written at a time.
 _LINES = 100_000
 #: What a spreadsheet takes for the beginning of a formula.
@@ -31,20 +31,19 @@ def choose_beside(
     option = "--id" if identifier is not None else "--keep-columns"
     if path is None or path.endswith(".npy"):
         raise typer.BadParameter(f"{option} needs labels in a .csv or .parquet file.")
-    if table.types is None:
-        raise typer.BadParameter(f"{option}: {table.path} has no names of columns.")
-    if identifier is not None and identifier not in table.types:
-        known = ", ".join(list(table.types)[:20])
-        raise typer.BadParameter(
-            f"--id {identifier} should be a column of {table.path}: {known}."
-        )
-    return table.records(None if keep_columns else [identifier])
+    column = None if identifier is None else parse_identifier(identifier, table)
+    if keep_columns and table.types is None and table.open(None).is_sparse:
+        raise typer.BadParameter(f"--keep-columns: {table.path} is a sparse table.")
+    return table.records(None if keep_columns else [column])
 
 
-def write_labels(labels: Any, path: str, beside: Any = None) -> None:
+def write_labels(
+    labels: Any, path: str, beside: Any = None, names: Sequence[str] | None = None
+) -> None:
     """Write labels to a file, or to standard output as CSV.
 
-    `beside` are records to write in front of them, in place of row numbers.
+    `beside` are records to write in front of them, in place of row numbers; `names` are
+    those of the segments, written after them.  A .npy has the labels alone.
     """
     import numpy as np
 
@@ -52,9 +51,9 @@ def write_labels(labels: Any, path: str, beside: Any = None) -> None:
         with open_atomic(path) as file:
             np.save(file, labels)
     elif beside is None and Path(path).suffix.lower() != ".parquet":
-        _write_parts(_plain_lines(labels), path)
+        _write_parts(_plain_lines(labels, names), path)
     else:
-        write_tables(_tables(labels, beside), path)
+        write_tables(_tables(labels, beside, names), path)
 
 
 def write_tables(tables: Iterable[pa.Table], path: str) -> None:
@@ -86,12 +85,22 @@ def _write_parts(parts: Iterable[bytes], path: str) -> None:
         file.writelines(parts)
 
 
-def _plain_lines(labels: Any) -> Iterator[bytes]:
-    yield b"row,label\n"
+def _plain_lines(labels: Any, names: Sequence[str] | None) -> Iterator[bytes]:
+    """Yield lines of CSV; pyarrow is not needed for these."""
+    ends = {label: f"{label}\n" for label in range(-1, int(labels.max(initial=-1)) + 1)}
+    yield b"row,label\n" if names is None else b"row,label,segment\n"
+    if names is not None:
+        ends = {j: f"{j},{_quote(name)}\n" for j, name in enumerate(names)}
+        ends[-1] = "-1,\n"
     for start in range(0, len(labels), _LINES):
         part = labels[start : start + _LINES].tolist()
-        lines = (f"{row},{label}\n" for row, label in enumerate(part, start))
-        yield "".join(lines).encode()
+        yield "".join(f"{row},{ends[j]}" for row, j in enumerate(part, start)).encode()
+
+
+def _quote(name: str) -> str:
+    """Return a name for CSV, which a spreadsheet does not take for a formula."""
+    name = f"'{name}" if re.match(_FORMULA, name) else name
+    return '"' + name.replace('"', '""') + '"' if re.search('[,"\n\r]', name) else name
 
 
 def _csv_parts(tables: Iterable[pa.Table]) -> Iterator[bytes]:
@@ -104,11 +113,24 @@ def _csv_parts(tables: Iterable[pa.Table]) -> Iterator[bytes]:
         yield stream.getvalue().to_pybytes()
 
 
-def _tables(labels: Any, beside: Any) -> Iterator[pa.Table]:
+def _tables(
+    labels: Any, beside: Any, names: Sequence[str] | None
+) -> Iterator[pa.Table]:
     """Yield records with labels; a table without rows, too, so that it has names."""
     for start in range(0, max(len(labels), 1), _LINES):
         stop = min(start + _LINES, len(labels))
-        yield put_beside(beside, (start, stop), {"label": labels[start:stop]})
+        columns = {"label": labels[start:stop]}
+        if names is not None:
+            columns["segment"] = name_labels(columns["label"], names)
+        yield put_beside(beside, (start, stop), columns)
+
+
+def name_labels(labels: Any, names: Sequence[str]) -> pa.Array:
+    """Return the names of segments by label; nothing for rows that are left out."""
+    import pyarrow as pa
+
+    words = pa.array([*names, None], pa.string())
+    return words.take(pa.array(labels % len(words)))
 
 
 def put_beside(

@@ -90,8 +90,8 @@ _clustering, _table, _files, _output = map(
 _FILE: dict[str, Any] = {"metavar": "FILE"}
 _NAME: dict[str, Any] = {"metavar": "NAME"}
 _LABELS_HELP = (
-    "Write the labels to this file: .csv (row,label), .npy or .parquet; - writes CSV "
-    "to standard output."
+    "Write the labels to this file: .csv or .parquet with the names of the segments, "
+    ".npy without; - writes CSV to standard output."
 )
 
 #: The options by the name of the parameter; those of one command after its name.
@@ -294,7 +294,10 @@ OPTIONS: dict[str, Any] = {
     "fit.model": _files("Save the model to this file.", **_FILE),
     "labels": _files(_LABELS_HELP, **_FILE),
     "identifier": _files(
-        "Write this column beside the labels, in place of row numbers.", "--id", **_NAME
+        "Write this column beside the labels, in place of row numbers; a number from 0 "
+        "if there are no names.",
+        "--id",
+        **_NAME,
     ),
     "keep_columns": _files(
         "Write all columns of the table beside the labels.", "--keep-columns"

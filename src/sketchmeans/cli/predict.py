@@ -10,14 +10,15 @@ import typer
 
 from sketchmeans.cli.files import (
     LABELS,
+    STREAM,
     check_outputs,
     find_swapped,
     open_model_rows,
     open_table,
 )
 from sketchmeans.cli.labels import (
-    STREAM,
     choose_beside,
+    name_labels,
     put_beside,
     write_labels,
     write_tables,
@@ -57,6 +58,10 @@ def predict(
     fitted = load_clusters(model, takes_pipelines=old is None)
     if old is not None:
         calibrate_by(screen, fitted, old, file_options)
+    from sketchmeans.cluster.segment_names import segment_names
+    from sketchmeans.cluster.within import find_clusterer
+    from sketchmeans.diagnostics.fitted import AnyModel
+
     with open_table(data, file_options, screen) as table, Display(screen) as display:
         beside = choose_beside(table, out, identifier, keep_columns)
         start = time.perf_counter()
@@ -64,10 +69,20 @@ def predict(
         # Rows with missing values are found first.
         n_passes = 2 if getattr(fitted, "missing", None) == "drop" else 1
         rows = as_model_table(screen, fitted, display.watch(table, n_passes))
-        if labels_only:
+        inner = find_clusterer(fitted)
+        is_own = isinstance(inner, AnyModel)
+        if labels_only or not is_own:
             labels = fitted.predict(rows)
             counts = _Counts(len(labels), int((labels < 0).sum()))
-            write_labels(labels, out, beside)
+            names = None if labels_only else segment_names(fitted)
+            write_labels(labels, out, beside, names)
+            if not labels_only:
+                screen.print_error(
+                    f"{model} holds a {type(inner).__name__} of another library, which "
+                    "has labels alone.",
+                    "Warning",
+                    "yellow",
+                )
         else:
             counts = _Counts()
             share = 0.01 if unusual is None else unusual
@@ -148,13 +163,12 @@ def _make_tables(
     from sketchmeans.diagnostics.scoring import iterate_scores
 
     names = segment_names(model)
-    words = pa.array([*names, None])  # the last is for rows that are left out
     for span, found in iterate_scores(model, rows, unusual_share=share):
         counts.n_rows += len(found.labels)
         counts.n_dropped += int((found.labels < 0).sum())
         columns = {
             "label": found.labels,
-            "segment": words.take(pa.array(found.labels % len(words))),
+            "segment": name_labels(found.labels, names),
             "distance": _as_float(found.distances),
             "margin": _as_float(found.margins),
         }

@@ -16,6 +16,7 @@ from sketchmeans.cli.files import (
     check_outputs,
     open_model_rows,
     open_table,
+    parse_identifier,
     read_classes,
     suffix_in,
 )
@@ -50,16 +51,17 @@ def report(
     check_outputs(files, [model, data], out=REPORT, xlsx=WORKBOOK)
     if xlsx is not None and suffix_in(out, WORKBOOK):
         raise typer.BadParameter(f"--xlsx {xlsx} has no meaning with --out {out}.")
-    options = {
+    options: dict[str, Any] = {
         "image_shape": _parse_shape(image_shape),
         "title": title,
         "xlsx": xlsx,
-        "id_column": identifier,
     }
     from sketchmeans import load
 
     fitted = load(model)
     with open_table(data, file_options, screen) as table:
+        if identifier is not None:
+            options["id_column"] = parse_identifier(identifier, table)
         classes = read_classes(fitted, table)
         written = write_model_report(screen, fitted, table, out, classes, **options)
     print_segments(screen, written.segments)
@@ -101,13 +103,15 @@ def write_model_report(
     screen: Screen, model: Any, table: Table, out: str, classes: Any, **options: Any
 ) -> Any:
     """Write the report of a model on a table, and return what is in it."""
+    from sklearn.pipeline import Pipeline
+
     from sketchmeans import TableClusterer
     from sketchmeans.report import write_report
 
     with Display(screen) as display:
         display.next("Report: rows")
         rows: Any = display.watch(table)
-        if not isinstance(model, TableClusterer):
+        if not isinstance(model, Pipeline | TableClusterer):
             rows = open_model_rows(screen, model, rows)
 
         def on_stage(name: str) -> None:

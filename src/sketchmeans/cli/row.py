@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from sketchmeans.cli.columns import MAX_COLUMNS
-from sketchmeans.cli.files import open_table
+from sketchmeans.cli.files import open_table, parse_identifier
 from sketchmeans.cli.options import FileOptions, PrintOptions
 from sketchmeans.cli.predict import as_model_table, load_clusters
 from sketchmeans.cli.screen import Screen
@@ -47,12 +47,7 @@ def _find_row(table: Any, column: str, value: str) -> int:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if table.types is None or column not in table.types:
-        known = ", ".join(list(table.types or ())[:20]) or "none with a name"
-        raise typer.BadParameter(
-            f"--id {column} should be a column of {table.path}: {known}."
-        )
-    records, found = table.records([column]), []
+    records, found = table.records([parse_identifier(column, table)]), []
     for start in range(0, len(records), _RECORDS):
         part = records.read(start, min(start + _RECORDS, len(records))).column(0)
         is_it = pc.fill_null(pc.equal(part.cast(pa.string()), value), False)

@@ -34,8 +34,12 @@ def segment_names(model: Any) -> tuple[str, ...]:
     ('Segment 0', 'Heavy buyers')
     """
     holders = list(_open(model))
-    check_is_fitted(holders[-1], "cluster_sizes_")
-    k = len(holders[-1].cluster_sizes_)
+    inner = holders[-1]
+    is_foreign = len(holders) > 1 and hasattr(inner, "cluster_centers_")
+    is_foreign = is_foreign and not hasattr(inner, "cluster_sizes_")
+    counted = "cluster_centers_" if is_foreign else "cluster_sizes_"
+    check_is_fitted(inner, counted)
+    k = len(getattr(inner, counted))
     for holder in holders:
         names = getattr(holder, "segment_names_", None)
         if names is not None:

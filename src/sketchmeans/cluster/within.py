@@ -49,18 +49,6 @@ def open_pipeline(model: Any, X: Any) -> tuple[Any, Any]:
     return model.steps[-1][1], model[:-1].transform(X) if len(model.steps) > 1 else X
 
 
-def find_feature_names(model: Any) -> list[str] | None:
-    """Return the names of what the clusterer within a model sees, if they are known."""
-    inner = find_clusterer(model)
-    names = getattr(inner, "feature_names_in_", None)
-    if names is None and isinstance(model, Pipeline) and len(model.steps) > 1:
-        try:
-            names = model[:-1].get_feature_names_out()
-        except (AttributeError, ValueError):  # a step that has no names
-            return None
-    return None if names is None else [str(name) for name in names]
-
-
 def keep_in_line(X: Any, values: Any) -> Any:
     """Return values of the rows that a preparation kept, given those of all rows."""
     is_whole = values is not None and isinstance(X, PreparedSource)

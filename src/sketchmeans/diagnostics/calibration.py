@@ -105,7 +105,7 @@ def _sample(
     source: PreparedSource | None = None
     rows: Source | Rows
     if isinstance(model, TableClusterer):
-        source = model.prepare(X)
+        source = X if isinstance(X, PreparedSource) else model.prepare(X)
         n_rows, rows = len(source), source.inner
     else:
         with Workers(1) as workers:

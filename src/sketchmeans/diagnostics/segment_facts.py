@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,8 @@ class _Column:
     name: str
     encoder: Encoder
     span: slice
+    #: Of indicators that are one category together.
+    levels: tuple[str, ...] = ()
 
 
 def find_facts(
@@ -93,7 +96,7 @@ def find_facts(
     `rows` are those of the members in the units of the table, NaN where a value is
     missing.
     """
-    columns = _list_columns(source, names)
+    columns = _join_indicators(_list_columns(source, names), rows)
     weights = members.weights
     if len(columns) > _MOST_COLUMNS:
         columns = _choose_columns(columns, rows, members, weights)
@@ -155,6 +158,41 @@ def _list_columns(source: Any, names: Sequence[str]) -> list[_Column]:
     ]
 
 
+def _join_indicators(columns: list[_Column], rows: Block) -> list[_Column]:
+    """Return columns such as plan_free and plan_pro as the category plan.
+
+    Neighbours of zeros and ones whose names begin alike, up to a _ or =, and of which
+    exactly one is 1 in each row.
+    """
+    joined: list[_Column] = []
+    done = 0
+    while done < len(columns):
+        found = _find_category(columns[done:], rows)
+        joined.append(columns[done] if found is None else found)
+        done += len(joined[-1].levels) or 1
+    return joined
+
+
+def _find_category(columns: list[_Column], rows: Block) -> _Column | None:
+    """Return the category that the first of some columns are the levels of, if any."""
+    name = columns[0].name
+    for end in (j for j in range(len(name) - 1, 0, -1) if name[j - 1] in "_="):
+        flags = list(takewhile(partial(_is_level, name[:end]), columns))
+        if len(flags) < 2:
+            continue
+        span = slice(flags[0].span.start, flags[-1].span.stop)
+        if (toarray(rows[:, span]).sum(axis=1) == 1.0).all():
+            levels = tuple(flag.name[end:] for flag in flags)
+            return _Column(name[: end - 1], flags[0].encoder, span, levels)
+    return None
+
+
+def _is_level(start: str, column: _Column) -> bool:
+    encoder = column.encoder
+    is_flag = isinstance(encoder, BooleanEncoder) and encoder.words[1].lower() in _YES
+    return is_flag and column.name.startswith(start) and len(column.name) > len(start)
+
+
 def _choose_columns(
     columns: list[_Column], rows: Block, members: Members, weights: Array
 ) -> list[_Column]:
@@ -181,6 +219,8 @@ def _compare(
 ) -> _Levels | _Numbers:
     """Return how the clusters differ in a column."""
     encoder, values = column.encoder, np.asarray(values, np.float64)
+    if column.levels:
+        return _Levels(column, values, column.levels, members, weights)
     if isinstance(encoder, BooleanEncoder):
         both = np.column_stack([1.0 - values, values])
         return _Levels(column, both, encoder.words, members, weights)
@@ -221,26 +261,28 @@ class _Levels:
         best = int(self._best[cluster])
         name, level = self._column.name, self._levels[best]
         share, overall = float(self._shares[cluster, best]), float(self._overall[best])
+        said, phrase = self._make_words(level, "mostly" if share >= 0.5 else "often")
         return Fact(
             name,
             level,
             float(self.strengths[cluster]),
             share,
             overall,
-            f"{to_words(name)}: {format_percent(share)} {to_words(level)} "
+            f"{to_words(name)}: {format_percent(share)} {said} "
             f"(all: {format_percent(overall)})",
-            self._make_phrase(level, share),
+            phrase,
         )
 
-    def _make_phrase(self, level: str, share: float) -> str:
-        often = "mostly" if share >= 0.5 else "often"
+    def _make_words(self, level: str, often: str) -> tuple[str, str]:
+        """Return the level in words, 1 as yes, and a phrase with the column."""
         name = to_few_words(self._column.name)
         is_flag = isinstance(self._column.encoder, BooleanEncoder)
+        is_flag = is_flag and not self._column.levels
         if is_flag and level.lower() in _YES:
-            return f"{often} {name}"
+            return "yes", f"{often} {name}"
         if is_flag and level.lower() in _NO:
-            return f"{often} not {name}"
-        return f"{often} {to_few_words(level)} {name}"
+            return "no", f"{often} not {name}"
+        return to_words(level), f"{often} {to_few_words(level)} {name}"
 
 
 class _Numbers:

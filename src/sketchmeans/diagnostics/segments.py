@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from sketchmeans.cluster.segment_names import check_segment_names, segment_names
 from sketchmeans.cluster.table import TableClusterer
-from sketchmeans.cluster.within import find_feature_names, open_pipeline
 from sketchmeans.data.input import validate_input
-from sketchmeans.data.preparation import PreparedSource, Table, as_table
+from sketchmeans.data.preparation import Column, PreparedSource
 from sketchmeans.data.rows import as_rows
-from sketchmeans.data.sources import Source
-from sketchmeans.diagnostics.fitted import AnyModel, check_any_model, has_given_kernel
+from sketchmeans.diagnostics.described import Described, open_described
+from sketchmeans.diagnostics.fitted import has_given_kernel
 from sketchmeans.diagnostics.members import (
     Members,
     draw_members,
@@ -138,7 +136,7 @@ def describe_segments(
     model: Any,
     X: Any,
     *,
-    id_column: str | None = None,
+    id_column: str | int | None = None,
     feature_names: Sequence[str] | None = None,
     random_state: Any = 0,
 ) -> Segments:
@@ -155,11 +153,13 @@ def describe_segments(
     ----------
     model : TableClusterer, KernelKMeans, NystromKMeans, SketchedKMeans or \
 SpectralKMeans
-        Fitted.
+        Fitted; also at the end of a `Pipeline`, whose segments are described by the
+        columns that are given to it.
     X : DataFrame, array-like, sparse matrix, path or `Source`
         As a rule the table of the fit.
-    id_column : str, optional
-        Column that names rows, for typical ones.  Default is the first that the fit
+    id_column : str or int, optional
+        Column that names rows, for typical ones; a number where columns have no names.
+        Default is the first that the fit
         took for an identifier, or else row numbers.
     feature_names : sequence of str, optional
         Names of the columns where they have none.
@@ -175,19 +175,14 @@ SpectralKMeans
     >>> len(set(found.names)), found.id_column
     (4, 'customer_id')
     """
-    if feature_names is None and isinstance(model, Pipeline):
-        feature_names = find_feature_names(model)
-    model, X = open_pipeline(model, X)
-    inner, source, table = open_described(model, X)
-    id_column = find_id_column(model, table, id_column)
-    summary, members = summarize_members(inner, source)
+    opened = open_described(model, X, feature_names)
+    id_column = find_id_column(opened, id_column)
+    summary, members = summarize_members(opened)
     return describe_members(
-        model,
-        source,
+        opened,
         members,
         summary.exemplar_indices,
-        ids=read_ids(table, id_column, summary),
-        feature_names=feature_names,
+        ids=read_ids(opened, id_column, summary),
         rng=as_generator(random_state),
     )
 
@@ -197,27 +192,14 @@ def name_fitted(model: TableClusterer, X: Any) -> Segments:
 
     Sets ``segment_names_``; how stable the segments are is not measured.
     """
-    source = model.prepare(X)
-    labels = source.select(np.asarray(model.labels_))
+    opened = open_described(model, X)
+    labels = opened.source.select(np.asarray(model.labels_))
     k = len(model.cluster_sizes_)
-    members = draw_members(labels, k, members_per_cluster(k, source.shape[1]))
+    members = draw_members(labels, k, members_per_cluster(k, len(opened.names)))
     typical = np.asarray(model.exemplar_indices_)[:, None]
-    found = describe_members(model, source, members, typical)
+    found = describe_members(opened, members, typical)
     model.segment_names_ = check_segment_names(found.names, k)
     return found
-
-
-def open_described(model: Any, X: Any) -> tuple[AnyModel, Any, Table | None]:
-    """Return the inner model, the rows that it sees, and the table of these."""
-    model, X = open_pipeline(model, X)
-    if isinstance(model, TableClusterer) and isinstance(X, PreparedSource):
-        return check_any_model(model.estimator_), X, None
-    if isinstance(model, TableClusterer):
-        table = as_table(X)  # read once; its rows are read as those of the fit were
-        return check_any_model(model.estimator_), model.prepare(table), table
-    inner = check_any_model(model)
-    found = validate_input(inner, X, reset=False)
-    return inner, found if isinstance(found, Source) else X, None
 
 
 @dataclass(frozen=True)
@@ -228,65 +210,81 @@ class Ids:
     values: dict[int, str]
 
 
-def find_id_column(model: Any, table: Table | None, column: str | None) -> str | None:
+def find_id_column(opened: Described, column: Column | None) -> Column | None:
     """Return the column that names rows, given or found; None if there is none."""
-    types = (None if table is None else table.types) or {}
-    if column is not None and column not in types:
-        known = ", ".join(list(types)[:20]) or "it has no names of columns"
-        raise ValueError(f"id_column={column!r} should be a column of X: {known}.")
-    if column is None:
-        plan = getattr(model, "plan_", [])
-        found = [c.name for c in plan if c.kind == "identifier" and c.name in types]
-        column = found[0] if found else None
-    return column
+    if opened.table is None:
+        if column is not None:
+            raise ValueError(
+                f"id_column={column!r} should be None: X holds features alone. A "
+                "TableClusterer or a Pipeline takes a table with other columns."
+            )
+        return None
+    columns = opened.table.columns
+    if column is not None:
+        if column not in columns:
+            known = ", ".join(map(str, columns[:20]))
+            raise ValueError(f"id_column={column!r} should be a column of X: {known}.")
+        return column
+    found = [plan.name for plan in opened.plan if plan.kind == "identifier"]
+    return next((name for name in found if name in columns), None)
 
 
 def read_ids(
-    table: Table | None, column: str | None, summary: ClusterSummary
+    opened: Described, column: Column | None, summary: ClusterSummary
 ) -> Ids | None:
     """Return the ids of typical rows."""
-    if table is None or column is None:
+    if opened.table is None or column is None:
         return None
     numbers = np.unique(summary.exemplar_indices[summary.exemplar_indices >= 0])
-    found = table.records([column]).take(numbers).column(0).to_pylist()
-    pairs = zip(numbers.tolist(), found, strict=True)
-    return Ids(column, {n: str(v) for n, v in pairs if v is not None})
+    records = opened.table.records([column]).take(numbers)
+    pairs = zip(numbers.tolist(), records.column(0).to_pylist(), strict=True)
+    texts = {n: _format_id(value) for n, value in pairs if value is not None}
+    return Ids(records.schema.names[0], texts)
+
+
+def _format_id(value: Any) -> str:
+    """Return an id as text; one that is kept as a float has no decimals."""
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if is_whole else value)
 
 
 def describe_members(
-    model: Any,
-    source: Any,
+    opened: Described,
     members: Members,
     typical: Array,
     *,
     ids: Ids | None = None,
-    feature_names: Sequence[str] | None = None,
+    are_images: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Segments:
-    """Return the segments of which members are known; their stability with an `rng`."""
-    inner = getattr(model, "estimator_", model)
+    """Return the segments of which members are known; their stability with an `rng`.
+
+    Of images there are no facts: a pixel says nothing.
+    """
+    inner, source = opened.inner, opened.source
     facts: list[list[Fact]] = [[] for _ in members.sizes]
     stability = None
     if not has_given_kernel(inner):
         with Workers(inner.n_jobs) as workers:
             rows = as_rows(validate_input(inner, source, reset=False), workers)
-            names = feature_names
-            if names is None:
-                names = _find_names(inner, source, rows.n_features)
-            block = take_members(source, rows, members.numbers)
-            facts = find_facts(source, block, members, names)
+            block = take_members(opened.units, rows, members.numbers)
+            names = [] if are_images else opened.names
+            facts = find_facts(opened.units, block, members, names)
             if rng is not None:
                 places = members.first(rows_per_cluster(len(members.sizes)))
                 few = members.select(places)
-                drawn = block[places]
-                if isinstance(source, PreparedSource):
-                    drawn = source.prepare(drawn)
+                if opened.units is not source:
+                    drawn = rows.take(few.numbers)
+                elif isinstance(source, PreparedSource):
+                    drawn = source.prepare(block[places])
+                else:
+                    drawn = block[places]
                 stability = measure_stability(
                     inner, drawn, few.labels, few.weights, rng
                 )
     found = name_segments(facts, members.sizes.tolist())
-    if any(hasattr(one, "segment_names_") for one in (model, inner)):
-        found = list(segment_names(model))
+    if any(hasattr(one, "segment_names_") for one in (opened.model, inner)):
+        found = list(segment_names(opened.model))
     n = int(members.sizes.sum())
     return Segments(
         tuple(
@@ -306,13 +304,6 @@ def describe_members(
         id_column=None if ids is None else ids.column,
         note=_describe_sample(members, stability),
     )
-
-
-def _find_names(model: AnyModel, source: Any, n_features: int) -> list[str]:
-    names = getattr(model, "feature_names_in_", None)
-    if names is None and isinstance(source, Source):
-        names = source.feature_names
-    return [f"x{j}" for j in range(n_features)] if names is None else list(names)
 
 
 def _name_rows(numbers: Array, ids: Ids | None) -> tuple[str, ...]:

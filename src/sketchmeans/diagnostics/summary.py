@@ -10,15 +10,15 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.cluster.segment_names import segment_names
-from sketchmeans.cluster.within import keep_in_line, open_within
+from sketchmeans.cluster.within import keep_in_line
 from sketchmeans.data.input import validate_input
 from sketchmeans.data.preparation import PreparedSource
 from sketchmeans.data.rows import Block, Rows, as_rows, block_slices
 from sketchmeans.diagnostics.agreement import Agreement, agreement
+from sketchmeans.diagnostics.described import Described, open_described
 from sketchmeans.diagnostics.fitted import (
     Assigner,
     NearestCenters,
-    check_any_model,
     divide,
     has_given_kernel,
 )
@@ -203,7 +203,7 @@ def cluster_summary(
     X : array-like, sparse matrix, path or `Source`, of shape (n, d)
         As a rule the rows of the fit; its kernel matrix with
         ``kernel="precomputed"``.  Rows that `TableClusterer` prepared are described in
-        the units of their table, those of a `Pipeline` as its last step sees them.
+        the units of their table, and so is a table that is given to a `Pipeline`.
     y : array-like of shape (n,), optional
         Known classes.
     n_exemplars : int, default=5
@@ -219,29 +219,29 @@ def cluster_summary(
     >>> found.sizes, found.agreement.accuracy
     (array([200, 200, 200]), 1.0)
     """
-    return summarize_members(model, X, y=y, n_exemplars=n_exemplars)[0]
+    found = summarize_members(open_described(model, X), y=y, n_exemplars=n_exemplars)
+    return found[0]
 
 
 def summarize_members(
-    model: Any, X: Any, *, y: Any = None, n_exemplars: int = 5
+    opened: Described, *, y: Any = None, n_exemplars: int = 5
 ) -> tuple[ClusterSummary, Members]:
-    """Return the summary, and random rows of each cluster, by their numbers in `X`."""
-    owner = model
-    model, X = open_within(model, X)
-    model, y = check_any_model(model), keep_in_line(X, y)
+    """Return the summary, and random rows of each cluster, by their numbers."""
+    model, units = opened.inner, opened.units
+    y = keep_in_line(opened.source, y)
     n_exemplars = check_integer("n_exemplars", n_exemplars)
-    X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
-        rows = as_rows(X, workers)
+        rows = as_rows(validate_input(model, opened.source, reset=False), workers)
+        shown = rows if units is opened.source else as_rows(units, workers)
         if y is not None and len(y) != len(rows):
             raise ValueError(
                 f"y of {len(y)} labels should have {len(rows)}, one for each row of X."
             )
         k = len(model.cluster_sizes_)
-        n_members = members_per_cluster(k, rows.n_features)
+        n_members = members_per_cluster(k, shown.n_features)
         n_labels = len(rows) if y is not None else 0
         counts = _Counts(k, n_exemplars, n_members, n_labels)
-        sums = None if has_given_kernel(model) else _FeatureSums(k, rows)
+        sums = None if has_given_kernel(model) else _FeatureSums(k, shown)
         view = model._view(rows)
         assign = Assigner(model, view)
         edges = block_slices(len(rows), assign.space.height)
@@ -250,7 +250,7 @@ def summarize_members(
             nearest = assign(view.block(*span), np.arange(*span))
             if sums is None:
                 return nearest, None
-            return nearest, sums.sum_block(rows.block(*span), nearest.labels)
+            return nearest, sums.sum_block(shown.block(*span), nearest.labels)
 
         for span, found in zip(edges, workers.map(read, edges), strict=True):
             nearest, block_sums = found
@@ -258,7 +258,7 @@ def summarize_members(
             if sums is not None:
                 sums.add(*block_sums)
         numbers = counts.find_exemplars()
-        exemplars = None if sums is None else rows.take(numbers[numbers >= 0])
+        exemplars = None if sums is None else shown.take(numbers[numbers >= 0])
     summary = ClusterSummary(
         n_rows=len(rows),
         sizes=counts.sizes,
@@ -269,10 +269,10 @@ def summarize_members(
         exemplars=exemplars,
         features=None if sums is None else sums.to_features(counts.sizes),
         agreement=None if y is None else agreement(y, counts.labels, k),
-        segment_names=segment_names(owner),
+        segment_names=segment_names(opened.model),
     )
-    if isinstance(X, PreparedSource):
-        summary = summary.in_units_of(X)
+    if isinstance(units, PreparedSource):
+        summary = summary.in_units_of(units)
     return summary, counts.find_members()
 
 

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from sketchmeans.cluster.table import TableClusterer
 from sketchmeans.numerics.parameters import warn_user
 from sketchmeans.numerics.tensor_file import parse_json, read_tensors, write_tensors
 from sketchmeans.persistence.history import format_version, parse_version
@@ -48,6 +49,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         A pipeline of scikit-learn ends in a clusterer of this library; before that it
         may have StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer,
         SimpleImputer, PCA, TruncatedSVD, `Nystrom` and the reducers of this library.
+        A `TableClusterer` may also hold scikit-learn's KMeans.
     path : str or PathLike
         ``.skm`` by custom.
 
@@ -78,8 +80,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     encoder = Encoder()
     try:
-        if isinstance(model, Pipeline):  # before its steps are checked one by one
-            SPECS["Pipeline"].check_params(model, "")
+last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        for holder in (model, last):  # before what they hold is checked piece by piece
+            if isinstance(holder, Pipeline | TableClusterer):
+                SPECS[type(holder).__name__].check_params(holder, "")
         node = encoder.encode_model(model)
         Decoder(encoder.tensors).decode_model(node)  # so that it can be loaded
         schema = json.dumps(

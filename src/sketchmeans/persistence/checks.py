@@ -117,7 +117,9 @@ def check_table(model: Any) -> None:
             f"estimator_.n_features_in_={inner.n_features_in_} should be "
             f"{len(model.center_)}"
         )
-    if len(inner.cluster_sizes_) != len(model.exemplar_indices_):
+    is_own = hasattr(inner, "cluster_sizes_")  # and not one of scikit-learn
+    n_exemplars = len(getattr(model, "exemplar_indices_", ()))
+    if n_exemplars != (len(inner.cluster_sizes_) if is_own else 0):
         raise ValueError("exemplar_indices_ should be one for each cluster")
     if isinstance(getattr(inner, "kernel_", None), Precomputed):
         raise ValueError("estimator_.kernel_ should be a kernel of features")
@@ -128,7 +130,7 @@ def check_table(model: Any) -> None:
     _check_plan(model)
     if len(model.features_) != len(model.center_):
         raise ValueError(f"center_ should have {len(model.features_)} features")
-    has_names = _feature_names(model) is not None
+    has_names = _feature_names(model) is not None and is_own
     if _feature_names(inner) != (model.features_ if has_names else None):
         raise ValueError("estimator_.feature_names_in_ should be features_")
     check_reference(model)

@@ -37,6 +37,7 @@ from sketchmeans.persistence.checks import (
     check_table,
     warn_of_rows,
 )
+from sketchmeans.persistence.foreign import FOREIGN_SPECS, Clusterers
 from sketchmeans.persistence.kinds import (
     FLAG,
     INTEGER,
@@ -79,6 +80,7 @@ _KERNELS = frozenset(KERNELS.values()) | {Pairwise}
 _SELECTORS = frozenset(type(make()) for make in SELECTORS.values())
 _SEEDINGS = frozenset(type(make()) for make in SEEDINGS.values()) - {AutoSeeding}
 _CLUSTERERS = frozenset({KernelKMeans, NystromKMeans, SketchedKMeans, SpectralKMeans})
+_WITHIN_TABLES = Clusterers(_CLUSTERERS | {spec.cls for spec in FOREIGN_SPECS})
 _REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProjection})
 
 # --- parameters -----------------------------------------------------------------------
@@ -108,7 +110,7 @@ PARAMETERS: Mapping[str, Kind] = {
     **dict.fromkeys(("columns", "exclude"), _COLUMNS),
     **dict.fromkeys(("order", "refine_max_iter"), integer(0)),
     "algorithm": text("progressive", "full"),
-    "estimator": Object(_CLUSTERERS),
+    "estimator": _WITHIN_TABLES,
     "affinity": text("nearest-landmarks", "rbf", "precomputed"),
     "gamma": OneOf(text("auto", "mean", "median", "scale"), REAL),
     "init": OneOf(*_GIVEN, Object(_SEEDINGS)),
@@ -312,8 +314,8 @@ _SPECS = [
             "n_scale_rows_": _COUNT,
             "n_dropped_": integer(0),
             "n_filled_": integer(0),
-            "estimator_": Object(_CLUSTERERS),
-            "exemplar_indices_": Tensor(("k",), "i"),
+            "estimator_": _WITHIN_TABLES,
+            "exemplar_indices_": Maybe(Tensor(("k",), "i")),
             "reference_": Maybe(_REFERENCE),
             **_SEGMENTS,
         },
@@ -362,6 +364,7 @@ _SPECS = [
     ),
     *(_spec(cls) for cls in (*_KERNELS, *_SELECTORS, *_SEEDINGS)),
     *STEP_SPECS,
+    *FOREIGN_SPECS,
     pipeline_spec(_REDUCERS | {Nystrom}, _CLUSTERERS | {TableClusterer}),
 ]
 

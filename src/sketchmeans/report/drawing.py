@@ -207,7 +207,8 @@ def draw_heat(
             color = theme.surface if strong else theme.ink
             if not one_sided or number >= 0.005:
                 ax.text(j, i, text, ha="center", va="center", color=color, fontsize=7.5)
-    ax.set_yticks(range(len(rows)), rows, fontsize=9 if len(rows) <= 16 else 6)
+    size = 9 if len(rows) <= 16 else 6
+    ax.set_yticks(range(len(rows)), rows, parse_math=False, fontsize=size)
     is_long = max(map(len, columns), default=0) > 3
     ax.set_xticks(
         range(len(columns)),

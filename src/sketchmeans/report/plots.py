@@ -16,7 +16,6 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from sketchmeans.cluster.within import find_feature_names
 from sketchmeans.diagnostics import (
     Agreement,
     ClusterSummary,
@@ -24,6 +23,8 @@ from sketchmeans.diagnostics import (
     cluster_summary,
     row_map,
 )
+from sketchmeans.diagnostics.described import open_described
+from sketchmeans.diagnostics.summary import summarize_members
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.report.drawing import (
     LIGHT,
@@ -201,8 +202,8 @@ def plot_sizes(
         ax.set_xlabel("Clusters, from the largest to the smallest")
     else:
         fontsize = 9 if n < 16 else 6
-        ticks = _name_clusters(summary, order, _NAMED_BARS, width=14)
-        ax.set_xticks(np.arange(n), ticks, fontsize=fontsize)
+        ticks = _name_clusters(summary, order, _NAMED_BARS, 14, n_lines=5)
+        ax.set_xticks(np.arange(n), ticks, parse_math=False, fontsize=fontsize)
         ax.set_xlabel("Cluster")
         ax.tick_params(axis="x", length=0)
     ax.set_ylabel("Rows")
@@ -213,14 +214,17 @@ def plot_sizes(
 
 
 def _name_clusters(
-    summary: ClusterSummary, clusters: Array, most: int, width: int
+    summary: ClusterSummary, clusters: Array, most: int, width: int, n_lines: int
 ) -> list[str]:
     """Return what clusters are called on an axis: with their names if they are few."""
     defaults = tuple(f"Segment {j}" for j in range(len(summary.sizes)))
     names = summary.segment_names
     if len(clusters) > most or names in ((), defaults):
         return [str(j) for j in clusters]
-    return ["\n".join(wrap(f"{j} {names[j]}", width)) for j in clusters.tolist()]
+    return [
+        "\n".join(wrap(f"{j} {names[j]}", width, max_lines=n_lines, placeholder="…"))
+        for j in clusters.tolist()
+    ]
 
 
 def plot_margins(
@@ -301,9 +305,11 @@ def plot_features(
         Default are the names of the columns in the fit, or x0, x1, ...
     theme : Theme
     """
-    summary = _find_summary(model, X)
-    if feature_names is None and not isinstance(model, ClusterSummary):
-        feature_names = find_feature_names(model)
+    if isinstance(model, ClusterSummary):
+        summary = _find_summary(model, X)
+    else:
+        opened = open_described(model, _check_table(X), feature_names)
+        summary, feature_names = summarize_members(opened)[0], opened.names
     if summary.features is None:
         raise ValueError("model should be of rows that have features.")
     columns = choose_columns(summary)
@@ -311,7 +317,7 @@ def plot_features(
     names = [f"x{j}" if feature_names is None else feature_names[j] for j in columns]
     values = summary.features.differences[np.ix_(clusters, columns)]
     ax = prepare_axes(ax, theme)
-    rows = _name_clusters(summary, clusters, _NAMED_ROWS, width=24)
+    rows = _name_clusters(summary, clusters, _NAMED_ROWS, 24, n_lines=2)
     draw_heat(ax, values, rows, list(map(str, names)), theme)
     ax.set_ylabel("Cluster")
     return ax

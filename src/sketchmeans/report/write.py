@@ -9,15 +9,12 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy import sparse
-from sklearn.pipeline import Pipeline
 
 from sketchmeans.cluster import SpectralKMeans
-from sketchmeans.cluster.within import find_feature_names, open_pipeline
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import validate_input
-from sketchmeans.data.preparation import PreparedSource, Table
+from sketchmeans.data.preparation import Table
 from sketchmeans.data.sources import Source
 from sketchmeans.diagnostics import (
     Certificate,
@@ -27,12 +24,12 @@ from sketchmeans.diagnostics import (
     certificate,
     row_map,
 )
-from sketchmeans.diagnostics.fitted import AnyModel, has_given_kernel
+from sketchmeans.diagnostics.described import open_described
+from sketchmeans.diagnostics.fitted import AnyModel
 from sketchmeans.diagnostics.segment_facts import list_levels
 from sketchmeans.diagnostics.segments import (
     describe_members,
     find_id_column,
-    open_described,
     read_ids,
 )
 from sketchmeans.diagnostics.summary import summarize_members
@@ -105,7 +102,7 @@ def write_report(
     sample_size: int = SAMPLE_SIZE,
     certificate: str | Certificate | None = "auto",
     paths: Paths | None = None,
-    id_column: str | None = None,
+    id_column: str | int | None = None,
     xlsx: str | os.PathLike[str] | None = None,
     source_name: str | None = None,
     random_state: Any = 0,
@@ -154,9 +151,10 @@ SpectralKMeans
     paths : table or sequence of tables, optional
         What `diagnostics.bandwidth_path` and `diagnostics.cluster_count_path` returned,
         to be drawn.
-    id_column : str, optional
-        Column that names rows; by default the first that the fit took for an
-        identifier.  For a `TableClusterer`.
+    id_column : str or int, optional
+        Column that names rows, a number where columns have no names; by default the
+        first that the fit took for an identifier.  For a `TableClusterer` or a
+        `Pipeline`.
     xlsx : str or PathLike, optional
         Write a workbook, too.
     source_name : str, optional
@@ -189,13 +187,13 @@ SpectralKMeans
     page, book = _check_files(path, xlsx)
     check_integer("sample_size", sample_size)
     X, origin = _fetch_sample(X, y)
-    if feature_names is None and isinstance(model, Pipeline):
-        feature_names = find_feature_names(model)
-    model, X = open_pipeline(model, X)
-    inner, source, table = open_described(model, X)
-    id_column = find_id_column(model, table, id_column)
-    rows = validate_input(inner, source, reset=False)
-    names = _resolve_names(feature_names, inner, rows)
+    are_images = image_shape is not None
+    opened = open_described(model, X, feature_names, are_images=are_images)
+    inner, source, names = opened.inner, opened.source, opened.names
+    id_column = find_id_column(opened, id_column)
+    rows = opened.units
+    if rows is source:
+        rows = validate_input(inner, source, reset=False)
     shape = _check_shape(image_shape, names)
     tables = _check_paths(paths)
     if not isinstance(certificate, Certificate | None):
@@ -206,17 +204,14 @@ SpectralKMeans
     map_rng, bound_rng = as_generator(random_state).spawn(2)
     on_stage("clusters")
     n_exemplars = _EXEMPLARS if shape is None else _IMAGES
-    summary, members = summarize_members(
-        inner, source, y=_select_classes(source, y), n_exemplars=n_exemplars
-    )
+    summary, members = summarize_members(opened, y=y, n_exemplars=n_exemplars)
     on_stage("segments")
     segments = describe_members(
-        model,
-        source,
+        opened,
         members,
         summary.exemplar_indices,
-        ids=read_ids(table, id_column, summary),
-        feature_names=names if shape is None else [],  # pixels say nothing
+        ids=read_ids(opened, id_column, summary),
+        are_images=are_images,
         rng=segment_rng,
     )
     on_stage("map")
@@ -229,7 +224,7 @@ SpectralKMeans
         model=inner,
         data=origin + _describe_table(rows, called),
         names=names,
-        levels=list_levels(source),
+        levels=list_levels(opened.units),
         summary=replace(summary, segment_names=segments.names),
         segments=segments,
         row_map=sampled,
@@ -273,14 +268,6 @@ def _fetch_sample(X: Any, y: Any) -> tuple[Any, str]:
     rows, numbers = adapter.sample_table(X, _REMOTE_ROWS)
     is_part = len(numbers) == _REMOTE_ROWS
     return rows, f"{len(numbers):,} rows drawn at random, as " if is_part else ""
-
-
-def _select_classes(source: Any, y: Any) -> Any:
-    """Return the classes of the rows that are kept, if those of all rows are given."""
-    if y is None or not isinstance(source, PreparedSource):
-        return y
-    is_of_all = len(y) == source.n_table_rows != len(source)
-    return source.select(np.asarray(y)) if is_of_all else y
 
 
 def _certify(
@@ -330,26 +317,6 @@ def _check_path(name: str, path: Any) -> Path:
         f"{name}={path!r} should be the path of a file in a folder that exists and can "
         f"be written to{reason}."
     )
-
-
-def _resolve_names(given: Any, model: AnyModel, table: Any) -> list[str]:
-    """Return the names of the features; none where kernel values are given."""
-    if has_given_kernel(model):
-        if given is not None:
-            raise ValueError(
-                "feature_names should be None with kernel='precomputed': there are no "
-                "features."
-            )
-        return []
-    d = int(model.n_features_in_)
-    if given is None:
-        given = getattr(model, "feature_names_in_", None)
-    if given is None and isinstance(table, Source):
-        given = table.feature_names
-    names = [f"x{j}" for j in range(d)] if given is None else [str(n) for n in given]
-    if len(names) != d:
-        raise ValueError(f"feature_names of length {len(names)} should have {d}.")
-    return names
 
 
 def _check_shape(given: Any, names: Sequence[str]) -> tuple[int, ...] | None:

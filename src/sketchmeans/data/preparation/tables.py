@@ -61,7 +61,7 @@ class Table(ABC):
 
         They are read when they are asked for: ``records.read(start, stop)`` and
         ``records.take(indices)`` return tables of pyarrow's with ``records.schema``.
-        Columns without names are called by their numbers.
+        Columns without names are called by their numbers: "column 0" and so on.
         """
         from sketchmeans.data.sources.records import source_records
 
@@ -160,7 +160,7 @@ class _FileTable(Table):
         self._source: Source | None = None
 
     def read_like(self, dialect: Dialect) -> Table:
-        if self.dialect is None:
+        if self.dialect is None or self.dialect == dialect:
             return self
         other = copy(self)
         other._reading = {key: self._reading[key] for key in ("header", "sheet")}
@@ -194,9 +194,10 @@ class _FileTable(Table):
             state.check()
 
     def records(self, columns: Sequence[Column] | None = None) -> Records:
-        if self.types is None:
+        if self.types is None and self.dialect is None:
             return super().records(columns)
-        names = None if columns is None else [str(column) for column in columns]
+        prefix = "column " if self.types is None else ""  # as text tables name them
+        names = None if columns is None else [f"{prefix}{name}" for name in columns]
         records = open_records(self.path, names, **self._reading)
         self._check()
         return records

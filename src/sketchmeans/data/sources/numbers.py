@@ -26,6 +26,8 @@ _STRIP = (
     (r"^([^-].*)-$", r"-\1"),
 )
 _OTHER = {".": ",", ",": "."}
+#: Values that are looked at first: most columns of words have no number among them.
+_FIRST = 64
 
 
 def parse_numbers(column: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
@@ -73,9 +75,10 @@ def count_marks(column: pa.Array) -> dict[str, int]:
     >>> count_marks(pa.array(["1,5", "1,234", "12"]))
     {'.': 0, ',': 1}
     """
-    wrong = {mark: parse_numbers(column, mark)[1] for mark in _OTHER}
-    if pc.any(pc.and_(wrong["."], wrong[","])).as_py():
-        return dict.fromkeys(_OTHER, 0)
+    for part in (column[:_FIRST], column):
+        wrong = {mark: parse_numbers(part, mark)[1] for mark in _OTHER}
+        if pc.any(pc.and_(wrong["."], wrong[","])).as_py():
+            return dict.fromkeys(_OTHER, 0)
     return {mark: pc.sum(wrong[_OTHER[mark]]).as_py() or 0 for mark in _OTHER}
 
 
@@ -92,23 +95,24 @@ def find_stray_words(column: pa.Array) -> list[str]:
     >>> find_stray_words(pa.array(["1", "2", "many"] * 10))
     []
     """
-    wrong = [parse_numbers(column, mark)[1] for mark in _OTHER]
-    is_word = pc.and_(*wrong)
-    n_words, n_values = pc.sum(is_word).as_py() or 0, len(column) - column.null_count
-    if not 0 < n_words <= STRAY_SHARE * n_values:
-        return []
-    words = [
-        str(word).strip() for word in pc.unique(column.filter(is_word)).to_pylist()
-    ]
+    n_values = len(column) - column.null_count
+    for part in (column[:_FIRST], column):
+        is_word = pc.and_(*(parse_numbers(part, mark)[1] for mark in _OTHER))
+        found = pc.unique(part.filter(is_word)).to_pylist()
+        words = [str(word).strip() for word in found]
+        if not are_stray(words, n_values):
+            return []
     n_numbers = pc.count_distinct(column).as_py() - len(words)
-    return words if are_stray(words, n_numbers) else []
+    are_few = 0 < (pc.sum(is_word).as_py() or 0) <= STRAY_SHARE * n_values
+    return words if are_few and are_stray(words, n_numbers) else []
 
 
 def is_numbers(column: pa.Array, decimal: str) -> bool:
     """Say whether all values are numbers, and some is there."""
     if column.null_count == len(column):
         return False
-    return not pc.any(parse_numbers(column, decimal)[1]).as_py()
+    parts = (column[:_FIRST], column)
+    return not any(pc.any(parse_numbers(p, decimal)[1]).as_py() for p in parts)
 
 
 def is_number(text: str) -> bool:

@@ -261,7 +261,8 @@ def source_records(source: Source, columns: Sequence[str | int] | None) -> Recor
     """Return the rows of a source of numbers; columns without names have numbers."""
     if columns is not None:
         source = SelectedColumns(source, columns)
-    names = source.feature_names or (columns or range(source.shape[1]))
+    numbers = range(source.shape[1]) if columns is None else columns
+    names = source.feature_names or [f"column {number}" for number in numbers]
     fields = [(str(name), NUMBER_TYPES[source.dtype]) for name in names]
     schema = pa.schema(fields)
     height = max(_BATCH_BYTES // (source.dtype.itemsize * len(fields)), 1)

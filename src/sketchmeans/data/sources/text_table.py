@@ -83,7 +83,7 @@ class TextTable:
         if dialect.decimal is None:
             mark = table._find_mark(text)
             table = replace(table, layout=_with_decimal(layout, mark))
-        return table._guess_kinds(text)
+        return table._guess_kinds(text)._name_words()
 
     def _find_missing_words(self, text: bytes) -> tuple[str, ...]:
         """Return words that stand in for numbers, such as "unknown" among ages."""
@@ -129,6 +129,14 @@ class TextTable:
             if is_numbers(column, decimal or "."):
                 kinds[name] = Kind.DRESSED
         return replace(self, guess=guess, kinds=kinds)
+
+    def _name_words(self) -> TextTable:
+        """Return the table with columns called by their places, where some are words.
+
+        Columns that all hold numbers need no names.
+        """
+        is_named = self.layout.has_names or Kind.WORD in self.kinds.values()
+        return replace(self, layout=replace(self.layout, has_names=is_named))
 
     def _columns(self, text: bytes, names: list[str]) -> Iterator[tuple[str, Any]]:
         batch = self.read_words(text, names)

@@ -1,0 +1,80 @@
+"""The clusterer of scikit-learn that a `TableClusterer` in a model file may hold.
+
+Its `predict` finds the nearest of some centres, which are an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joblib import cpu_count
+from sklearn.cluster import KMeans
+
+from sketchmeans.persistence.kinds import (
+    FLAG,
+    REAL,
+    Kind,
+    Plain,
+    Size,
+    Sizes,
+    Spec,
+    Tensor,
+    integer,
+    is_plain,
+    nullable,
+    text,
+)
+
+_PLAIN = Plain(is_plain, "a number, a text or null")
+_PARAMS: Mapping[str, Kind] = {
+    "n_clusters": integer(1),
+    "init": text("k-means++", "random"),
+    **dict.fromkeys(("n_init", "max_iter", "tol", "verbose"), _PLAIN),
+    "random_state": nullable(integer(0)),
+    "copy_x": FLAG,
+    "algorithm": text("lloyd", "elkan"),
+}
+_FITTED: Mapping[str, Kind] = {
+    "n_features_in_": Size("d"),
+    "cluster_centers_": Tensor(("k", "d")),
+    "inertia_": REAL,
+    "n_iter_": integer(0),
+}
+
+
+@dataclass(frozen=True)
+class Clusterers:
+    """What a `TableClusterer` in a model file may cluster with."""
+
+    classes: frozenset[type]
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if type(value) not in self.classes:
+            names = sorted(cls.__name__ for cls in self.classes)
+            raise ValueError(
+                f"{where} of class {type(value).__name__} should be one of {names}: a "
+                "model file holds arrays and no code. Keep others with a library for "
+                "this, such as skops"
+            )
+
+
+def _check_centers(model: Any) -> None:
+    if model.n_clusters != len(model.cluster_centers_):
+        raise ValueError(
+            f"n_clusters={model.n_clusters} should be {len(model.cluster_centers_)}, "
+            "the number of centres"
+        )
+
+
+#: In model files only within a `TableClusterer`.
+FOREIGN_SPECS = (
+    Spec(
+        KMeans,
+        _PARAMS,
+        _FITTED,
+        {"_n_threads": lambda model: cpu_count()},
+        check=_check_centers,
+    ),
+)
