@@ -72,6 +72,11 @@ def test_a_german_table_is_read_as_it_is_meant(tmp_path, encoding, found):
         ("1 234,5 kr", ",", 1234.5),
         ("1\u00a0234", ".", 1234.0),
         ("\u221212 %", ".", -12.0),
+        ("5.500,-", ",", 5500.0),
+        ("5,-- €", ",", 5.0),
+        ("CHF 120.\u2014", ".", 120.0),
+        ("< 0,3", ",", 0.3),
+        (">=90", ".", 90.0),
         (".5", ".", 0.5),
         ("1e3", ".", 1000.0),
         ("12,34", ".", None),
@@ -268,3 +273,21 @@ def test_words_among_numbers_are_missing_values(tmp_path):
     assert np.isnan(table.open(None).read(0, 59)[:, 0]).sum() == 6
     words = write(tmp_path, "a,b\n" + "1,few\n2,many\n3,few\n" * 20)
     assert not as_table(words).dialect.na
+
+
+def test_blanks_among_numbers_are_missing_values(tmp_path):
+    lines = [f"{' ' if i % 20 == 0 else i / 4},{i}" for i in range(100)]
+    table = as_table(write(tmp_path, "\n".join(["a,b", *lines])))
+    assert table.dialect.na == (" ",)
+    assert np.isnan(table.open(None).read(0, 100)[:, 0]).sum() == 5
+
+
+@pytest.mark.parametrize("decimal", [None, "."])
+def test_a_column_may_have_a_decimal_mark_of_its_own(tmp_path, decimal):
+    lines = [f"{i},5{i % 10} €;{i}.25;{i}.75" for i in range(40)]
+    path = write(tmp_path, "\n".join(["fee;b;c", *lines]))
+    table = as_table(path, dialect=Dialect(decimal=decimal))
+    assert table.dialect.decimal == "."
+    np.testing.assert_allclose(
+        table.open(None).read(0, 2), [[0.5, 0.25, 0.75], [1.51, 1.25, 1.75]]
+    )

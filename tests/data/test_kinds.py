@@ -70,6 +70,20 @@ def words(*levels, n=N):
         ("x", DAYS.strftime("%d.%m.%Y"), "date"),
         ("x", DAYS.strftime("%m/%d/%Y"), "date"),
         ("x", DAYS.strftime("%d/%m/%y"), "date"),
+        ("x", DAYS.strftime("%d-%b-%Y"), "date"),
+        ("x", DAYS.strftime("%B %d, %Y"), "date"),
+        ("x", DAYS.strftime("%b-%y"), "date"),
+        ("x", DAYS.strftime("%m/%d/%Y %I:%M %p"), "date"),
+        ("x", DAYS.strftime("%Y%m%d"), "date"),
+        ("x", DAYS.strftime("%Y%m%d").astype(int), "date"),
+        ("x", RNG.permutation(N) + 20_240_000, "identifier"),
+        ("x", words("sì", "no"), "boolean"),
+        ("x", words("S", "N"), "boolean"),
+        ("x", words("vero", "falso"), "boolean"),
+        ("x", [f"1 {i:02d} 05 75 {i:03d} 12" for i in range(N)], "identifier"),
+        ("CAP", RNG.integers(10_000, 10_050, size=N), "code"),
+        ("market_cap", RNG.integers(10_000, 10_050, size=N), "numeric"),
+        ("Area Code", RNG.choice([408, 415, 510], size=N), "code"),
         ("x", [f"they said that {i} was too late" for i in range(N)], "text"),
         ("x", [f"AB-{i:04d}" for i in range(N)], "identifier"),
         ("x", [f"u{i}@example.org" for i in range(N // 4)] * 4, "identifier"),
@@ -114,6 +128,97 @@ def test_days_and_months_are_told_apart_where_that_can_be():
     assert_allclose(to_days(column, "day.month.year"), [19722, np.nan, np.nan, np.nan])
     short = to_days(pa.chunked_array([["12/31/23", "12/31/71"]]), "month/day/year")
     assert_allclose(short, [19722, 729])
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "day"),
+    [
+        ("12. März 2023", "day month year", "2023-03-12"),
+        ("15 juil. 2020", "day month year", "2020-07-15"),
+        ("3-AUG-21", "day month year", "2021-08-03"),
+        ("maggio 2022", "month year", "2022-05-01"),
+        ("Dez-13", "month year", "2013-12-01"),
+        ("2023-05", "year-month", "2023-05-01"),
+        ("20240229", "yearmonthday", "2024-02-29"),
+        ("20230229", "yearmonthday", None),
+        ("12 Foo 2023", "day month year", None),
+        ("Maid 13", "month year", None),
+    ],
+)
+def test_dates_with_names_of_months_and_without_signs(text, written, day):
+    (found,) = to_days(pa.chunked_array([[text]]), written)
+    expected = np.nan if day is None else np.datetime64(day, "D").astype(int)
+    assert_allclose(found, expected)
+
+
+def test_hours_before_and_after_noon():
+    column = pa.chunked_array([["1/2/2024 12:30 AM", "1/2/2024 2:30 pm"]])
+    found = to_days(column, "month/day/year") % 1.0
+    assert_allclose(found, [0.5 / 24, 14.5 / 24])
+
+
+def test_dates_of_another_form_are_counted():
+    dates = DAYS.strftime("%d.%m.%Y").to_numpy().astype(object)
+    dates[:5] = "00.00.0000"
+    assert "5 of other forms count as missing" in plan(dates).reason
+
+
+def test_numbers_are_no_dates_of_next_month():
+    frame = pd.DataFrame({"d": DAYS.strftime("%Y-%m-%d"), "x": RNG.normal(size=N)})
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(frame)
+    with pytest.raises(ValueError, match="is not a date"):
+        model.predict(frame.assign(d=np.arange(N)))
+
+
+def noisy_customers(n=3000, seed=0):
+    """Return groups of which one is small, and columns that know nothing of them."""
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])
+    means = rng.permuted(np.tile([0.0, 1.3, 2.6, 3.9], (6, 1)), axis=1)
+    frame = pd.DataFrame(means[:, groups].T + rng.normal(size=(n, 6)))
+    frame.columns = [f"x{j}" for j in range(6)]
+    frame["agent"] = rng.uniform(1, 350, n)
+    frame["region"] = rng.choice(["north", "south"], n)
+    return frame, groups
+
+
+def test_columns_that_depend_on_no_other_weigh_less():
+    frame, groups = noisy_customers()
+    model = TableClusterer(NystromKMeans(4, random_state=0)).fit(frame)
+    weights = {column.name: column.weight for column in model.plan_}
+    assert weights == {f"x{j}": 1.0 for j in range(6)} | {"agent": 0.05, "region": 0.05}
+    assert "hardly depends on other columns: weight 0.05" in model.plan_[-1].reason
+    assert model.column_weights_[6] == pytest.approx(0.05 / 6.075, rel=1e-3)
+    equal = TableClusterer(NystromKMeans(4, random_state=0), scale="standard")
+    ours, theirs = (
+        adjusted_rand_score(groups, labels)
+        for labels in (model.labels_, equal.fit_predict(frame))
+    )
+    assert ours > max(0.8, theirs)
+
+
+def test_columns_keep_their_weight_where_there_is_no_doubt():
+    frame, _ = noisy_customers()
+    table, names = tables.as_table(frame), list(frame)
+
+    def weights(columns=names, frame=table, **options):
+        return {p.name: p.weight for p in plan_table(frame, columns, **options)}
+
+    assert set(weights(named=True).values()) == {1.0}
+    assert weights(as_kinds={"region": "category"})["region"] == 1.0
+    assert set(weights(["x0", "x1", "agent"]).values()) == {1.0}
+    few = tables.as_table(frame.head(100))
+    assert set(weights(frame=few).values()) == {1.0}
+    noise = pd.DataFrame(RNG.normal(size=(1000, 8))).rename(columns=str)
+    assert set(weights(list(noise), tables.as_table(noise)).values()) == {1.0}
+
+
+def test_few_values_are_not_stretched_by_many_gaps():
+    values = np.full(N, np.nan)
+    values[:20] = RNG.normal(size=20)
+    frame = pd.DataFrame({"a": values, "b": RNG.normal(size=N)})
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(frame)
+    assert model.scale_[0] == pytest.approx(values[:20].std())
 
 
 def test_cycles_are_used_where_some_days_are_more_frequent():

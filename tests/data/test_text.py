@@ -56,7 +56,7 @@ def test_what_is_not_clear_is_told(tmp_path):
     path.write_text("a;b|c\n1;2|3\n")
     with pytest.raises(ValueError, match=r"could be separated by ';' or '\|': write"):
         open_rows(path)
-    path.write_text("a;b\n1;2,5\n")
+    path.write_text("a;b\n1;2.5\n1;2,5\n")
     with pytest.raises(ValueError, match="'2,5' is not a number: decimals should"):
         open_rows(path, dialect=Dialect(decimal="."))
 

@@ -53,8 +53,8 @@ def print_used_columns(screen: Screen, model: Any) -> None:
 
 def _describe(column: ColumnPlan) -> str:
     """Return a column for a list, with what a user should know of it."""
-    sentinels = getattr(column.encoder, "sentinels", ())
-    if sentinels or "swapped" in column.reason or "in spite" in column.reason:
+    said = ("missing value", "swapped", "in spite", "hardly depends", "other forms")
+    if any(words in column.reason for words in said):
         return f"{column.name} ({column.reason})"
     return column.name
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from glob import glob
 from os.path import realpath
 from pathlib import Path
@@ -32,6 +33,7 @@ _CLASSES = {
 STREAM, STREAM_NAME = "-", "standard input"
 #: What is easier to type than a tab.
 _SIGNS = {"tab": "\t", "\\t": "\t"}
+_SHEETS = (".xlsx", ".xlsm", ".ods")
 _YES_NO = {"yes": True, "no": False, None: None}
 #: The endings of the files that are written.
 LABELS, MODEL = (".csv", ".npy", ".parquet"), (".skm",)
@@ -78,7 +80,12 @@ def _read_table(path: str, options: FileOptions, screen: Screen) -> Table:
         sheet=int(sheet) if sheet is not None and sheet.isdecimal() else sheet,
     )
     if table.dialect is not None and not table.dialect.is_plain:
-        screen.print(f"{path} is text {table.dialect.describe()}.", style="dim")
+        found, what = table.dialect, " is text"
+        if path.lower().endswith(_SHEETS):  # copied to text by us
+            decimal = "," if found.decimal == "," else None
+            found = replace(found, sep=None, encoding=None, decimal=decimal)
+            what = ":"
+        screen.print(f"{path}{what} {found.describe()}.", style="dim")
     return table
 
 

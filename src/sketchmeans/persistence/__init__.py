@@ -80,7 +80,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     encoder = Encoder()
     try:
-last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
         for holder in (model, last):  # before what they hold is checked piece by piece
             if isinstance(holder, Pipeline | TableClusterer):
                 SPECS[type(holder).__name__].check_params(holder, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sketchmeans.data.preparation.encoders import Encoder
 
@@ -33,12 +33,15 @@ class ColumnPlan:
     reason : str
         Why, and what is done, in a line.
     encoder : Encoder or None
+    weight : float
+        Of the column in a fit, beside 1; less for one that depends on no other.
     """
 
     name: str
     kind: str
     reason: str
     encoder: Encoder | None = None
+    weight: float = field(default=1.0, compare=False)
 
     @property
     def is_used(self) -> bool:

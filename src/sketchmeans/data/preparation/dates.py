@@ -13,7 +13,6 @@ from sketchmeans.data.preparation.values import (
     DATE_FORMATS,
     find_date_format,
     is_date,
-    is_text,
     to_days,
     to_words,
 )
@@ -25,9 +24,10 @@ if TYPE_CHECKING:
 
 def plan_dates(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
     """Return the plan for a column of dates: their age, and cycles if they matter."""
-    written, certain = None, True
+    written, certain, n_others = None, True, 0
     if not is_date(column.type):
-        found = find_date_format(to_words(column)) if is_text(column.type) else None
+        words = to_words(column)
+        found = find_date_format(words)
         if found is None:
             return ColumnPlan(
                 name, "text", f"dates should be written as {' or '.join(DATE_FORMATS)}"
@@ -35,6 +35,8 @@ def plan_dates(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
         written, certain = found
     days = to_days(column, written)
     assert days is not None
+    if written is not None:
+        n_others = int(np.count_nonzero(np.isnan(days) & (words.codes >= 0)))
     codes = find_date_codes(days)
     present = days[~(np.isnan(days) | np.isin(np.floor(days), codes))]
     if not len(present):
@@ -46,12 +48,23 @@ def plan_dates(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
     notes[0] += "".join(f", {cycle}" for cycle in cycles)
     if not certain:
         notes.append("no day is above 12, so day and month may be swapped")
+    if n_others:
+        notes.append(f"{n_others:,} of other forms count as missing")
     if codes:
         listed = ", ".join(str(np.datetime64(int(code), "D")) for code in codes)
         notes.append(f"{listed} stands for a missing value")
     reference = float(np.floor(present.max()))
     encoder = DateEncoder(reference, cycles, written, codes)
     return ColumnPlan(name, "date", "; ".join(notes), encoder)
+
+
+def are_compact_dates(column: pa.ChunkedArray, values: Array) -> bool:
+    """Say whether numbers are dates such as 20240531."""
+    with np.errstate(invalid="ignore"):
+        is_day = (values > 19_000_000.0) & (values < 21_000_000.0)
+    if is_day.sum() <= 0.9 * np.count_nonzero(~np.isnan(values)):
+        return False
+    return find_date_format(to_words(column)) is not None
 
 
 def _matters(days: Array, cycle: str) -> bool:

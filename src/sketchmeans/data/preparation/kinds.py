@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sketchmeans.data.preparation.column_plan import ColumnPlan, Rules, leave_out
-from sketchmeans.data.preparation.dates import plan_dates
+from sketchmeans.data.preparation.dates import are_compact_dates, plan_dates
 from sketchmeans.data.preparation.numbers import find_kind_of_numbers, plan_numbers
 from sketchmeans.data.preparation.values import is_date, is_number, is_text, to_floats
 from sketchmeans.data.preparation.words import (
@@ -25,6 +25,8 @@ def find_kind(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
     if is_number(kind):
         values = to_floats(column)
         assert values is not None  # they are numbers
+        if are_compact_dates(column, values):
+            return plan_dates(name, column, rules)
         return find_kind_of_numbers(name, values, rules)
     if is_date(kind):
         return plan_dates(name, column, rules)

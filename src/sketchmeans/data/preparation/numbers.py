@@ -26,8 +26,9 @@ _ID_NAME = re.compile(
 )
 _CAMEL_ID = re.compile(r"[a-z](Id|ID|Nr|No)$")
 _CODE_NAME = re.compile(
-    r"(^|[\W_])(zip|zip_?code|plz|postal|postal_?code|postcode|postleitzahl|phone|tel|"
-    r"telefon|telephone|mobile|fax)($|[\W_])",
+    r"^(cap|cp)$|(^|[\W_])(zip|zip_?code|plz|postal|postal_?code|postcode|"
+    r"postleitzahl|area[ _]?code|vorwahl|phone|phone_?number|tel|telefon|"
+    r"telefono|t[eé]l[eé]phone|mobile|fax|barcode)($|[\W_])",
     re.IGNORECASE,
 )
 

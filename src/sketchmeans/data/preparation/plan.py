@@ -10,6 +10,7 @@ import numpy as np
 
 from sketchmeans.data.input import check_weights
 from sketchmeans.data.preparation.column_plan import USED_KINDS, ColumnPlan, Rules
+from sketchmeans.data.preparation.dependence import weigh_columns
 from sketchmeans.data.preparation.encoders import (
     CategoryEncoder,
     Layout,
@@ -86,7 +87,8 @@ def plan_table(
                 plan = _use_anyway(table.path, plan, column, rules)
         plans.append(plan)
     free = [] if named else [name for name in columns if name not in wanted]
-    return _leave_out_duplicates(plans, sample, free)
+    plans = _leave_out_duplicates(plans, sample, free)
+    return weigh_columns(plans, sample, free) if scale == "auto" else plans
 
 
 def check_usable(path: str, plans: Sequence[ColumnPlan]) -> None:
@@ -106,7 +108,10 @@ def used(plans: Sequence[ColumnPlan]) -> list[ColumnPlan]:
 
 def layout_of(plans: Sequence[ColumnPlan]) -> Layout:
     """Return which features the used columns of a plan become."""
-    return Layout.of([(p.name, p.encoder) for p in plans if p.encoder is not None])
+    layout = Layout.of([(p.name, p.encoder) for p in plans if p.encoder is not None])
+    weights = np.array([plan.weight for plan in used(plans)])
+    _, first = np.unique(layout.part, return_index=True)
+    return replace(layout, weight=layout.weight * weights[layout.column[first]])
 
 
 def _draw_sample(records: Any, weights: Array | None) -> pa.Table:

@@ -152,6 +152,8 @@ def fit_scaling(
         if weights is None
         else weights[slice(None) if kept is None else kept].sum()
     )
+    if missing == "fill":  # few values are not stretched by many gaps
+        total = moments.count
     deviation = np.sqrt(moments.squares / total)
     if scaling != "none":
         _check_finite(source, deviation)
@@ -168,7 +170,7 @@ def fit_scaling(
             fill[measured] = quartiles[1][measured]
     center, scale = np.zeros(len(spread)), np.ones(len(spread))
     if scaling != "none":
-        scale = _scale_parts(spread, layout)
+        scale = scale_parts(spread, layout)
         if not source.is_sparse:
             center = moments.mean.copy()
     if scaling == "robust" and quartiles is not None:
@@ -193,7 +195,7 @@ def _check_finite(source: Source, deviation: Array) -> None:
         )
 
 
-def _scale_parts(spread: Array, layout: Layout | None) -> Array:
+def scale_parts(spread: Array, layout: Layout | None) -> Array:
     """Return the scale of each feature that makes the variance of its part the weight.
 
     It is 1 for constants.

@@ -21,16 +21,37 @@ MISSING_WORDS = frozenset(
 )
 #: Words of yes and no, in lower case.
 TRUE_WORDS = frozenset(
-    ("1", "y", "yes", "true", "t", "ja", "j", "wahr", "oui", "o", "vrai", "si", "sí")
+    (
+        *("1", "y", "yes", "true", "t", "on", "ja", "j", "wahr", "oui", "o", "vrai"),
+        *("si", "sí", "sì", "s", "vero", "verdadero", "sim", "verdadeiro", "waar"),
+    )
 )
 FALSE_WORDS = frozenset(
-    ("0", "n", "no", "false", "f", "nein", "falsch", "non", "faux", "não", "falso")
+    (
+        *("0", "n", "no", "false", "f", "off", "nein", "falsch", "non", "faux"),
+        *("não", "nao", "falso", "nee", "nej", "onwaar"),
+    )
 )
 
 _TIME = (
-    r"(?:[T ](?P<h>\d{1,2}):(?P<i>\d{2})(?::(?P<s>\d{2})(?:[.,]\d+)?)?)?"
-    r"(?:Z|[+-]\d{2}:?\d{2})?"
+    r"(?:[T ](?P<h>\d{1,2}):(?P<i>\d{2})(?::(?P<s>\d{2})(?:[.,]\d+)?)?"
+    r"(?:\s?(?P<p>[AaPp])\.?[Mm]\.?)?)?(?:Z|[+-]\d{2}:?\d{2})?"
 )
+#: How names of months begin in English, German, French, Italian, Spanish, Portuguese
+#: and Dutch.
+_MONTHS = {
+    start: month
+    for month, starts in enumerate(
+        (
+            *("jan gen ene", "feb fév fev", "mar mär mrz maa", "apr avr abr"),
+            *("may mai mag mei", "jun juin giu", "jul juil lug", "aug aoû aou ago"),
+            *("sep set", "oct okt ott out", "nov", "dec dez déc dic"),
+        ),
+        start=1,
+    )
+    for start in starts.split()
+}
+_MONTH = r"(?P<m>[^\W\d_]{3,10})\.?"
 #: How dates are written: the name, and the pattern of a value.
 DATE_FORMATS: Mapping[str, str] = {
     name: rf"^\s*{pattern}{_TIME}\s*$"
@@ -39,6 +60,12 @@ DATE_FORMATS: Mapping[str, str] = {
         "day.month.year": r"(?P<d>\d{1,2})[.](?P<m>\d{1,2})[.](?P<y>\d{4}|\d{2})",
         "month/day/year": r"(?P<m>\d{1,2})[/-](?P<d>\d{1,2})[/-](?P<y>\d{4}|\d{2})",
         "day/month/year": r"(?P<d>\d{1,2})[/-](?P<m>\d{1,2})[/-](?P<y>\d{4}|\d{2})",
+        "yearmonthday": r"(?P<y>(?:19|20)\d{2})(?P<m>\d{2})(?P<d>\d{2})",
+        "day month year": rf"(?P<d>\d\d?)\.?[ -]?{_MONTH}[ -](?P<y>\d{{4}}|\d\d)",
+        "month day, year": rf"{_MONTH} (?P<d>\d{{1,2}}),? (?P<y>\d{{4}})",
+        "month year": rf"(?P<d>){_MONTH}[ -](?P<y>\d{{4}}|(?<=-)\d{{2}})",
+        "year-month": r"(?P<d>)(?P<y>\d{4})-(?P<m>\d{1,2})",
+        "month/year": r"(?P<d>)(?P<m>\d{1,2})/(?P<y>\d{4})",
     }.items()
 }
 #: Years of two digits below this one are of this century.
@@ -230,7 +257,8 @@ def to_days(column: pa.ChunkedArray, written: str | None = None) -> Array | None
         return _as_array(whole) / (1e6 * _DAY)
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
-    if written is None or not is_text(kind):
+    is_written = is_text(kind) or (written == "yearmonthday" and is_number(kind))
+    if written is None or not is_written:
         return None
     words = to_words(column)
     pattern = re.compile(DATE_FORMATS[written])
@@ -242,7 +270,10 @@ def _parse_day(word: str, pattern: re.Pattern[str]) -> float:
     found = pattern.match(word)
     if found is None:
         return np.nan
-    year, month, day = (int(found[part]) for part in "ymd")
+    name = found["m"].lower()
+    is_name = not name.isdecimal()
+    month = _MONTHS.get(name[:4], _MONTHS.get(name[:3], 0)) if is_name else int(name)
+    year, day = int(found["y"]), int(found["d"] or 1)
     if len(found["y"]) == 2:
         year += 2000 if year < _CENTURY else 1900
     if not (1 <= month <= 12 and 1 <= day <= 31):
@@ -252,6 +283,8 @@ def _parse_day(word: str, pattern: re.Pattern[str]) -> float:
     except ValueError:  # the 30th of February
         return np.nan
     hour, minute, second = (int(found[part] or 0) for part in "his")
+    if found["p"]:  # 12 a.m. is midnight
+        hour = hour % 12 + (12 if found["p"] in "pP" else 0)
     return float(whole) + (hour * 3600 + minute * 60 + second) / _DAY
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sketchmeans.data.preparation.column_plan import ColumnPlan, Rules, leave_out
-from sketchmeans.data.preparation.dates import plan_dates
+from sketchmeans.data.preparation.dates import are_compact_dates, plan_dates
 from sketchmeans.data.preparation.encoders import (
     MISSING,
     OTHER,
@@ -39,6 +39,7 @@ _COVERED = 0.5
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _UUID = re.compile(r"\{?[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\}?")
 _URL = re.compile(r"(https?|ftp)://\S+|www\.\S+")
+_WORD = re.compile(r"\S*[^\W\d_]\S*")
 #: Words per value from which on a column of different values is text.
 _TEXT_WORDS = 3.5
 
@@ -56,7 +57,7 @@ def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> Colu
         return plan_booleans(name, column, rules)
     stray = find_missing_words(words)
     numbers = to_floats(column, stray)
-    if numbers is not None:
+    if numbers is not None and not are_compact_dates(column, numbers):
         plan = find_kind_of_numbers(name, numbers, rules)
         note = "stored as text"
         if stray:
@@ -74,7 +75,7 @@ def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> Colu
     ):
         if _share_matching(pattern, levels) > 0.9:
             return leave_out(name, "identifier", what)
-    n_words = np.mean([len(level.split()) for level in levels[:2000]])
+    n_words = np.mean([len(_WORD.findall(level)) for level in levels[:2000]])
     share_different = len(levels) / counts.sum()
     if share_different > 0.9 and (len(levels) > 2 or len(levels) == counts.sum()):
         if n_words >= _TEXT_WORDS:
@@ -150,7 +151,8 @@ def _plan_levels(
 ) -> ColumnPlan:
     levels = [words.levels[i] for i in frequent]
     sizes = counts[frequent].tolist()
-    notes = [f"{len(words.levels):,} levels"]
+    n = len(words.levels)
+    notes = [f"{n:,} level{'' if n == 1 else 's'}"]
     if n_rare:
         levels.append(OTHER)
         sizes.append(int(counts.sum() - sum(sizes)))

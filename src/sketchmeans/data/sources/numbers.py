@@ -18,7 +18,9 @@ _MONEY = (
 _SPACES = " \u00a0\u202f'\u2019"
 #: Replacements that leave the bare number; signs first, as they may be outermost.
 _STRIP = (
-    ("[\u2212\u2013]", "-"),
+    ("[\u2212\u2013\u2014]", "-"),
+    (r"^[<>≤≥]=?\s*", ""),
+    (r"(\d[.,])-{1,2}(\s|$)", r"\1\2"),
     (r"^\((.+)\)$", r"-\1"),
     (r"^([^-].*)-$", r"-\1"),
     (rf"^([+-]?)\s*(?:{_MONEY})\s*([+-]?)", r"\1\2"),
@@ -34,7 +36,8 @@ def parse_numbers(column: pa.Array, decimal: str) -> tuple[pa.Array, pa.Array]:
     """Return strings as floats, and which of them are not numbers.
 
     A number may have groups of three digits, a sign of money or percent, and a minus
-    before or behind it or as parentheses.  12 % is 12.
+    before or behind it or as parentheses.  12 % is 12, "5,-" is 5, and "< 0.3", which a
+    laboratory writes of what it cannot measure, is 0.3.
 
     Examples
     --------
@@ -98,13 +101,14 @@ def find_stray_words(column: pa.Array) -> list[str]:
     n_values = len(column) - column.null_count
     for part in (column[:_FIRST], column):
         is_word = pc.and_(*(parse_numbers(part, mark)[1] for mark in _OTHER))
-        found = pc.unique(part.filter(is_word)).to_pylist()
-        words = [str(word).strip() for word in found]
-        if not are_stray(words, n_values):
+        # As they are written, with their spaces: so the parser meets them again.
+        words = [str(word) for word in pc.unique(part.filter(is_word)).to_pylist()]
+        different = sorted({word.strip() for word in words})
+        if not are_stray(different, n_values):
             return []
     n_numbers = pc.count_distinct(column).as_py() - len(words)
     are_few = 0 < (pc.sum(is_word).as_py() or 0) <= STRAY_SHARE * n_values
-    return words if are_few and are_stray(words, n_numbers) else []
+    return words if are_few and are_stray(different, n_numbers) else []
 
 
 def is_numbers(column: pa.Array, decimal: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -56,13 +56,15 @@ class NotUtf8Error(ValueError):
 class TextTable:
     """A file in UTF-8, how it is written, and what its first rows say of its columns.
 
-    `guess` has pyarrow's types of the columns; None if there are no rows.
+    `guess` has pyarrow's types of the columns; None if there are no rows.  `marks` are
+    the decimal marks of columns that have another one than the rest.
     """
 
     state: FileState
     layout: Layout
     guess: pa.Schema | None
     kinds: Kinds
+    marks: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def find(cls, state: FileState, options: ReadOptions) -> TextTable:
@@ -117,18 +119,21 @@ class TextTable:
         """Return the table with the kinds of its columns, as the first rows say."""
         guess, decimal = self.read(text, {}, 0).schema, self.layout.dialect.decimal
         kinds = dict.fromkeys(guess.names, Kind.WORD)
-        for field in guess:
-            if pa.types.is_boolean(field.type):
-                kinds[field.name] = Kind.FLAG
-            elif pa.types.is_null(field.type) or pa.types.is_integer(field.type):
-                kinds[field.name] = Kind.INTEGER
-            elif pa.types.is_floating(field.type):
-                kinds[field.name] = Kind.FLOAT
+        for found in guess:
+            if pa.types.is_boolean(found.type):
+                kinds[found.name] = Kind.FLAG
+            elif pa.types.is_null(found.type) or pa.types.is_integer(found.type):
+                kinds[found.name] = Kind.INTEGER
+            elif pa.types.is_floating(found.type):
+                kinds[found.name] = Kind.FLOAT
         words = [field.name for field in guess if pa.types.is_string(field.type)]
+        other, marks = "," if decimal == "." else ".", {}
         for name, column in self._columns(text, words):
             if is_numbers(column, decimal or "."):
                 kinds[name] = Kind.DRESSED
-        return replace(self, guess=guess, kinds=kinds)
+            elif 2 * count_marks(column)[other] > len(column):
+                kinds[name], marks[name] = Kind.DRESSED, other
+        return replace(self, guess=guess, kinds=kinds, marks=marks)
 
     def _name_words(self) -> TextTable:
         """Return the table with columns called by their places, where some are words.
@@ -207,7 +212,8 @@ class TextTable:
         return pa.RecordBatch.from_arrays(columns, names=list(kinds))
 
     def _undress(self, column: Any, name: str, first: int) -> Any:
-        numbers, wrong = parse_numbers(column, self.layout.dialect.decimal or ".")
+        mark = self.marks.get(name, self.layout.dialect.decimal or ".")
+        numbers, wrong = parse_numbers(column, mark)
         row = pc.index(wrong, True).as_py()
         if row < 0:
             return numbers
