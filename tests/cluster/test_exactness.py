@@ -15,7 +15,7 @@ from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.data.rows import as_rows
 from sketchmeans.engine.restarts import subsample_sizes
 from sketchmeans.engine.space import LandmarkSpace
-from sketchmeans.engine.subsample import inclusion_probabilities, nested_subsample
+from sketchmeans.engine.subsample import Chances, nested_subsample
 from sketchmeans.kernels import as_kernel
 from sketchmeans.numerics.linalg import TIE_TOLERANCE, relative_cut
 from sketchmeans.numerics.parallel import Workers
@@ -863,8 +863,9 @@ def test_no_heavy_or_far_row_fills_or_misses_a_subsample():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_inclusion_probabilities_add_up(seed):
-    chances = np.random.default_rng(seed).pareto(0.5, size=300)
-    included = inclusion_probabilities(chances / chances.sum(), 60)
+    offsets = np.random.default_rng(seed).pareto(0.5, size=300)
+    chances = 0.5 + 0.5 * offsets / offsets.mean()
+    included = Chances.of(offsets, None, 60).at(slice(None))
     np.testing.assert_allclose(included.sum(), 60.0, rtol=1e-6)
     assert included.max() <= 1.0
     below = included < 1.0

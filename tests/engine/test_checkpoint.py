@@ -381,7 +381,7 @@ def test_an_unreadable_file_is_reported_and_kept(X, file):
         (whole[:-100], "cannot be read: .* it is damaged or cut off"),
         (whole[:-100] + bytes(100), "cannot be read: .* SHA-256"),
         (
-            whole.replace(b'"version": "5"', b'"version": "4"'),
+            whole.replace(b'"version": "6"', b'"version": "5"'),
             "cannot be read: it",
         ),
     ):

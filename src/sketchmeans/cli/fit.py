@@ -35,6 +35,7 @@ from sketchmeans.cli.options import (
     PrintOptions,
     TableOptions,
 )
+from sketchmeans.cli.plan import expect_duration
 from sketchmeans.cli.predict import load_clusters
 from sketchmeans.cli.progress import Display
 from sketchmeans.cli.report import write_model_report
@@ -90,6 +91,7 @@ def fit(
             Display(screen) as display,
             finish_iteration(checkpoint, screen) as saved,
         ):
+            expect_duration(display, screen, clusterer, table)
             display.attach(clusterer).fit(table, checkpoint=saved)
         seconds = time.perf_counter() - start
         classes = read_classes(clusterer, table)

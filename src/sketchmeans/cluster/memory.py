@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
+from sketchmeans.engine.restarts import FINALISTS
 from sketchmeans.engine.space import SpanSpace
 from sketchmeans.numerics.memory import FIXED_NEED, format_bytes, memory_budget
+
+#: More rows than all restarts race on.
+_RACED_ROWS = 2**17
 
 
 def plan_memory(
@@ -28,29 +34,26 @@ def plan_memory(
 def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -> int:
     """Return the bytes at the peak of a fit, without threads and stored values."""
     m, d = space.n_columns, rows.n_features
-    seeded = sample or len(rows)
     # k(Z, Z), its copy in the solver, the eigenvectors; or all that of the features.
     algebra = 3 * max(m, space.landmarks.shape[0]) * m * 8
     # Sums of four passes, and the partial sums of a tree over all blocks.
     levels = (len(rows) // space.height).bit_length() + 1
     sums = (4 * restarts + levels * (1 if sample else restarts)) * k * m * 8
     # Labels of three passes, the two nearest distances and the norm of every row, and
-    # the numbers of the rows to look at again.
+    # whether to look at it again; more than it takes to draw a subsample.
     norm = 0 if space.constant_norm is not None else 8
-    labels = len(rows) * (16 + 2 * rows.dtype.itemsize + norm)
+    label = np.min_scalar_type(k).itemsize
+    passes = len(rows) * (3 * label + 1 + 2 * rows.dtype.itemsize + norm)
     if find_adapter(rows) is not None:  # of another process
-        labels = len(rows) * (0 if rows.weights is None else 8)
-    labels += seeded * restarts * 12
-    seeding = seeded * (2 * restarts + 2) * 8
-    return int(
-        FIXED_NEED
-        + rows.memory
-        + algebra
-        + sums
-        + labels
-        + seeding
-        + sample * d * rows.stored_itemsize
-    )
+        passes = len(rows) * (0 if rows.weights is None else 8)
+    # Labels and seeds of restarts: all of them on some rows, few on a large sample,
+    # which is gone before the passes over all rows.
+    seeded = min(sample, _RACED_ROWS) or len(rows)
+    race = 28 * restarts * seeded
+    race += 16 * (sample or len(rows))
+    race += sample * (28 * min(restarts, FINALISTS) + d * rows.stored_itemsize)
+    rest = max(race, passes) if sample else race + passes
+    return int(FIXED_NEED + rows.memory + algebra + sums + rest)
 
 
 def thread_need(rows: Rows, space: SpanSpace, k: int, restarts: int) -> int:

@@ -298,6 +298,7 @@ class NystromKMeans(KernelClusterer):
             exemplars = found.engine.exemplars(
                 result.centers, result.labels, result.distances
             )
+            found.engine.release()  # before labels are copied
             progress.finish()
         if saved is not None:
             saved.warn_if_unsaved()

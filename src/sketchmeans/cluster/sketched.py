@@ -201,6 +201,7 @@ class SketchedKMeans(Clusterer):
             exemplars = engine.exemplars(
                 result.centers, result.labels, result.distances
             )
+            engine.release()  # before labels are copied
             progress.finish()
         self._warn_of_rounding(result, is_sound)
         self.reducer_ = reducer

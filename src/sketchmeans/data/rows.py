@@ -93,9 +93,11 @@ def by_block(numbers: Array, height: int) -> list[tuple[int, tuple[int, int]]]:
     ]
 
 
-def stack_parts(parts: Iterable[Array], shape: tuple[int, ...]) -> Array:
-    """Return parts, one below the other, in a float64 array of this shape."""
-    values, start = np.empty(shape), 0
+def stack_parts(
+    parts: Iterable[Array], shape: tuple[int, ...], dtype: Any = np.float64
+) -> Array:
+    """Return parts, one below the other, in an array of this shape."""
+    values, start = np.empty(shape, dtype), 0
     for part in parts:
         values[start : start + len(part)] = part
         start += len(part)
@@ -276,7 +278,7 @@ class Rows:
 
     def labels_of(self, labels: Any) -> Any:
         """Return an engine's labels in the form that users get."""
-        return np.ascontiguousarray(labels)
+        return np.ascontiguousarray(labels, np.int32)
 
     def moments(self) -> Moments:
         """Return the moments of the rows.

@@ -50,7 +50,7 @@ def combine(call: Call, summaries: list[Any]) -> Any:
 
 def labels_of(found: list[tuple[Any, Any]], place: int, column: int) -> Array:
     """Return the labels of one of the partitions."""
-    return np.ascontiguousarray(found[place][0].labels[:, column])
+    return np.ascontiguousarray(found[place][0].labels[:, column], np.int32)
 
 
 def merge(

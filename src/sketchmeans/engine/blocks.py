@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -97,8 +98,8 @@ class BlockEngine:
 
     def _full_pass(self, centers: Centers, before: Any = None) -> PassResult:
         values = () if before is None else (before,)
+        self._bounds = None  # first: they take much of the memory of a fit
         state, found = self.backend.run(FullPass(centers), *values)
-        self._bounds = None
         if len(centers) == 1:
             totals = Totals(found.sums[0], found.counts[0], found.costs)
             drift = np.zeros(len(totals.counts))
@@ -108,12 +109,15 @@ class BlockEngine:
     def _partial_pass(self, bounds: Bounds, centers: Centers) -> PassResult | None:
         """Return what a pass over the active rows finds; None if all must be read."""
         run, rows = self.backend.run, self.rows
+        # On a cluster they may have to be computed again.
+        in_place = isinstance(self.backend, LocalBackend)
         shifts = CenterShifts.between(bounds.centers, centers)
-        state, n_active = run(LoosenBounds(shifts), bounds.rows)
+        self._bounds = None
+        state, n_active = run(LoosenBounds(shifts, in_place), bounds.rows)
         how = Reassign.choose(n_active, len(rows), rows.n_features)
         if how is Reassign.ALL:
             return None
-        state, change = run(PartialPass(centers, how), state)
+        state, change = run(PartialPass(centers, how, in_place), state)
         before = bounds.totals.move(bounds.centers, centers)
         totals = Totals(
             before.sums + change.sums[0], change.counts[0], before.cost - change.costs
@@ -209,6 +213,15 @@ class BlockEngine:
         """Return the weighted squared distances of rows to their own centres."""
         costs: Array = self.backend.run(OwnCosts(centers), as_columns(labels))[0]
         return costs
+
+    def watch(self, on_rows: Callable[[int, int], None]) -> None:
+        """Have passes in this process report how many rows they have looked at."""
+        if isinstance(self.backend, LocalBackend):
+            self.backend.blocks.on_rows = on_rows
+
+    def release(self) -> None:
+        """Free what is kept from pass to pass; the next pass is a full one."""
+        self._bounds = None
 
     def row_state(self, result: LloydResult) -> Any:
         """Return what the last pass has left with the rows: labels and bounds."""

@@ -82,65 +82,73 @@ class RowState:
     """What a pass leaves with each row: labels (n, R) and, for one restart, bounds.
 
     The bounds (n,) are on the distances to the own and to any other centre; `active`
-    are the numbers of rows that may change cluster, as far as the bounds say.
+    says which rows may change cluster, as far as the bounds tell.
     """
 
     labels: Array
     upper: Array = field(default_factory=lambda: np.empty(0))
     lower: Array = field(default_factory=lambda: np.empty(0))
-    active: Array = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    active: Array = field(default_factory=lambda: np.empty(0, dtype=bool))
 
-    def loosen(self, shifts: CenterShifts) -> RowState:
+    def loosen(self, shifts: CenterShifts, *, in_place: bool = False) -> RowState:
         """Return the bounds for centres that moved, and the rows that may change."""
         # Distances below their rounding prove nothing: require a clear margin.
         eps = float(np.finfo(self.upper.dtype).eps)
         noise = _ROUNDINGS * eps * shifts.length
-        uppers, lowers = np.empty_like(self.upper), np.empty_like(self.lower)
+        uppers, lowers = self.upper, self.lower
+        if not in_place:
+            uppers, lowers = np.empty_like(uppers), np.empty_like(lowers)
         moved, others = (
             shift.astype(uppers.dtype) for shift in (shifts.moved, shifts.others)
         )
-        active = [np.empty(0, dtype=np.intp)]
-        for part in self._parts():
+        active = np.empty(len(uppers), dtype=bool)
+        for part in self.parts():
             own = self.labels[part, 0]
             upper = np.add(self.upper[part], moved[own], out=uppers[part])
             lower = np.subtract(self.lower[part], others[own], out=lowers[part])
             np.maximum(lower, 0.0, out=lower)
             margin = lower * lower - upper * upper
             clear = margin > np.sqrt(eps) * lower**2 + noise
-            active.append(part.start + np.flatnonzero(~clear))
-        return RowState(self.labels, uppers, lowers, np.concatenate(active))
+            np.logical_not(clear, out=active[part])
+        return RowState(self.labels, uppers, lowers, active)
 
     def exemplar_candidates(
-        self, labels: Array, weights: Array | None, drift: Array, length: float
+        self, labels: Array, weights: Array | None, drift: Array, shifts: CenterShifts
     ) -> Array:
         """Return the rows among which each cluster's row nearest to its centre is.
 
         `labels` are those that count, `drift` is how far each centre has moved since
-        all bounds were distances, `length` as in `CenterShifts`.
+        all bounds were distances, and `shifts` lead from their centres to those meant.
         """
         # An upper bound exceeds its distance by at most twice the drift, and rounding.
         eps = float(np.finfo(self.upper.dtype).eps)
+        moved = shifts.moved.astype(self.upper.dtype)
         least = np.full(len(drift), np.inf)
-        for part in self._parts():
-            np.minimum.at(least, labels[part], self._own(part, labels, weights))
+        for part in self.parts():
+            own = self._own(part, labels, weights, moved)
+            np.minimum.at(least, labels[part], own)
         reach = (1.0 + np.sqrt(eps)) * (least + 2.0 * drift)
-        reach = np.sqrt(reach**2 + _ROUNDINGS * eps * length)
+        reach = np.sqrt(reach**2 + _ROUNDINGS * eps * shifts.length)
         near = [np.empty(0, dtype=np.intp)]
-        for part in self._parts():
-            own = self._own(part, labels, weights)
+        for part in self.parts():
+            own = self._own(part, labels, weights, moved)
             close = (own <= reach[labels[part]]) | np.isinf(own)
             near.append(part.start + np.flatnonzero(close))
         return np.concatenate(near)
 
-    def _own(self, part: slice, labels: Array, weights: Array | None) -> Array:
+    def _own(
+        self, part: slice, labels: Array, weights: Array | None, moved: Array
+    ) -> Array:
         """Return upper bounds; infinite for rows of another cluster or no weight."""
-        own = self.upper[part].astype(np.float64)
-        own[labels[part] != self.labels[part, 0]] = np.inf
+        before = self.labels[part, 0]
+        own = (self.upper[part] + moved[before]).astype(np.float64)
+        own[labels[part] != before] = np.inf
         if weights is not None:
             own[weights[part] == 0.0] = np.inf
         return own
 
-    def _parts(self) -> Iterator[slice]:
+    def parts(self) -> Iterator[slice]:
+        """Yield all rows, some of them at a time."""
         for start in range(0, len(self.labels), _PART):
             yield slice(start, start + _PART)
 

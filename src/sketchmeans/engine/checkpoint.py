@@ -40,7 +40,7 @@ from sketchmeans.numerics.tensor_file import (
 
 _KIND = "sketchmeans-checkpoint"
 #: Version of the file format and of the steps of a fit: other steps, another number.
-_VERSION = "5"
+_VERSION = "6"
 
 Value = TypeVar("Value")
 
@@ -144,7 +144,7 @@ def as_checkpoint(checkpoint: object) -> Checkpoint:
 class SavedFit:
     """The finished steps of one fit, and the state within the stage that runs.
 
-    Everything is in memory, and in the file as of the last write.
+    Finished steps are in memory, and in the file as of the last write.
     """
 
     def __init__(
@@ -195,15 +195,18 @@ class SavedFit:
             return self._parse(partial(unflatten_results, shape=shape), done)
         self._stage = f"within/{name}", shape
         results = run(self)
-        self._drop_state()
         self._put(name, flatten_results(results, labels))
         self.write()
         return results
 
     def resume(self) -> LloydState | None:
-        """Return the saved state within the stage that runs, if there is one."""
+        """Return the saved state within the stage that runs, if there is one.
+
+        It is not kept here: the loop changes its arrays, which are large.
+        """
         prefix, shape = self._stage
         found = select_prefix(self._arrays, prefix)
+        self._drop_state()
         read = partial(unflatten_state, shape=shape)
         return self._parse(read, found) if found else None
 
@@ -211,9 +214,11 @@ class SavedFit:
         """Save the state within the stage that runs, if it is time."""
         waited = time.monotonic() - self._last_write >= self._checkpoint.every
         if waited or self._checkpoint.is_stopping:
-            self._drop_state()
             self._put(self._stage[0], flatten_state(state()))
-            self.write()
+            try:
+                self.write()
+            finally:
+                self._drop_state()
 
     def write(self) -> None:
         """Write the file; a failure is a warning, and the fit continues."""

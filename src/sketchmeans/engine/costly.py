@@ -44,8 +44,11 @@ class ClusterCosts(Reduction):
     def chunk(
         self, blocks: KernelBlocks, state: RowState, labels: Array
     ) -> tuple[None, Array]:
-        costs = _row_costs(state, blocks.rows.weights)
-        return None, np.bincount(labels[:, 0], costs, minlength=self.k)
+        total = np.zeros(self.k)
+        for part in state.parts():
+            costs = _row_costs(state, blocks.rows.weights, part)
+            total += np.bincount(labels[part, 0], costs, minlength=self.k)
+        return None, total
 
     def combine(self, summaries: list[Array]) -> Array:
         return np.sum(summaries, axis=0)
@@ -61,13 +64,16 @@ class CostlyRows(Reduction):
     def chunk(
         self, blocks: KernelBlocks, state: RowState, labels: Array
     ) -> tuple[None, tuple[Array, Array]]:
-        weights = blocks.rows.weights
-        costs = _row_costs(state, weights)
-        single = costs
-        if weights is not None:
-            single = costs / np.where(weights > 0.0, weights, 1.0)
-        far = np.flatnonzero(single > self.limits[labels[:, 0]])
-        return None, (blocks.rows.first + far, costs[far])
+        weights, first = blocks.rows.weights, blocks.rows.first
+        found = [(np.empty(0, dtype=np.intp), np.empty(0))]
+        for part in state.parts():
+            costs = single = _row_costs(state, weights, part)
+            if weights is not None:
+                own = weights[part]
+                single = costs / np.where(own > 0.0, own, 1.0)
+            far = np.flatnonzero(single > self.limits[labels[part, 0]])
+            found.append((first + part.start + far, costs[far]))
+        return None, self.combine(found)
 
     def combine(self, summaries: list[tuple[Array, Array]]) -> tuple[Array, Array]:
         numbers, costs = (np.concatenate(part) for part in zip(*summaries, strict=True))
@@ -75,6 +81,6 @@ class CostlyRows(Reduction):
         return numbers[order], costs[order]
 
 
-def _row_costs(state: RowState, weights: Array | None) -> Array:
-    costs = np.square(state.upper, dtype=np.float64)
-    return costs if weights is None else costs * weights
+def _row_costs(state: RowState, weights: Array | None, part: slice) -> Array:
+    costs = np.square(state.upper[part], dtype=np.float64)
+    return costs if weights is None else costs * weights[part]

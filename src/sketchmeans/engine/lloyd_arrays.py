@@ -36,7 +36,7 @@ def flatten_results(results: list[LloydResult], labels: bool) -> Arrays:
             f"{i}/cost_path": np.array(result.cost_path),
             f"{i}/flags": np.array([result.converged, result.stopped]),
             # Those on a cluster are brought here.
-            f"{i}/labels": np.asarray(result.labels if labels else [], np.int32),
+            f"{i}/labels": np.asarray(result.labels if labels else np.empty(0, int)),
         }
     return arrays
 
@@ -55,7 +55,7 @@ def unflatten_results(arrays: Arrays, shape: LoopShape) -> list[LloydResult]:
         part = select_prefix(arrays, f"{i}/")
         labels, path = part["labels"], part["cost_path"]
         if shape.labels or labels.size:
-            _check(part, "labels", (shape.n_rows,), "i")
+            _check(part, "labels", (shape.n_rows,), "iu")
             _require(0 <= labels.min() <= labels.max() < k, "labels")
         _require(path.size > 0, "cost_path")
         result = LloydResult(
@@ -126,9 +126,9 @@ def _unflatten_centers(arrays: Arrays, restarts: int, shape: LoopShape) -> Cente
 
 
 def _check(arrays: Arrays, name: str, shape: tuple[int, ...], kind: str = "f") -> Array:
-    """Return an array of this shape and kind: finite float64 ("f"), "i" or "b"."""
+    """Return an array of this shape and kind: finite float64 ("f"), or one of "iub"."""
     array = arrays[name]
-    is_kind = array.dtype == np.float64 if kind == "f" else array.dtype.kind == kind
+    is_kind = array.dtype == np.float64 if kind == "f" else array.dtype.kind in kind
     _require(array.shape == shape and is_kind and np.isfinite(array).all(), name)
     return array
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.rows import by_block
 from sketchmeans.engine.assign import ClusterSums
 from sketchmeans.engine.bounds import CenterShifts, Reassign, RowState
 from sketchmeans.engine.store import KernelBlocks, Span
@@ -107,7 +106,8 @@ class FullPass(ClusterPass):
         matrix = blocks.center_matrix(self.centers)
         n_rows, n_restarts = len(blocks.rows), len(self.centers)
 
-        labels = np.empty((n_rows, n_restarts), dtype=np.int32)
+        kind = np.min_scalar_type(self.shape()[1])
+        labels = np.empty((n_rows, n_restarts), dtype=kind)
         nearest = np.empty((2, n_rows if n_restarts == 1 else 0), blocks.space.dtype)
 
         def assign(strip: list[Span]) -> ClusterSums:
@@ -139,11 +139,13 @@ class LoosenBounds(Reduction):
     """Loosens bounds for centres that moved; the result is how many rows may change."""
 
     shifts: CenterShifts
+    #: Whether the bounds before are not needed again.
+    in_place: bool = False
     reads = "nothing"
 
     def chunk(self, blocks: Any, state: RowState) -> tuple[RowState, int]:
-        found = state.loosen(self.shifts)
-        return found, len(found.active)
+        found = state.loosen(self.shifts, in_place=self.in_place)
+        return found, int(np.count_nonzero(found.active))
 
     def combine(self, summaries: list[int]) -> int:
         return sum(summaries)
@@ -155,6 +157,8 @@ class PartialPass(ClusterPass):
 
     centers: Centers
     how: Reassign
+    #: Whether the bounds before are not needed again; labels before always are.
+    in_place: bool = False
 
     def shape(self) -> tuple[int, ...]:
         return self.centers.coefficients.shape
@@ -169,12 +173,14 @@ class PartialPass(ClusterPass):
         single = self.how is Reassign.SINGLE
 
         labels = state.labels.copy()
-        upper, lower = state.upper.copy(), state.lower.copy()
+        upper, lower = state.upper, state.lower
+        if not self.in_place:
+            upper, lower = upper.copy(), lower.copy()
 
         def reassign(strip: list[tuple[int, Span]]) -> ClusterSums | None:
             clusters: ClusterSums | None = None
-            for number, part in strip:
-                indices = active[slice(*part)]
+            for number, span in strip:
+                indices = span[0] + np.flatnonzero(active[slice(*span)])
                 take = blocks.take if single else partial(blocks.pick, number)
                 b, norms = take(indices)
                 found = matrix.assign(b, norms)
@@ -192,19 +198,31 @@ class PartialPass(ClusterPass):
                     clusters.add(b, np.stack([new, old], axis=1), both, np.float64)
             return clusters
 
-        strips = _strips(by_block(active, blocks.space.height), blocks.strip_length(k))
+        groups = [
+            (number, span)
+            for number, span in enumerate(blocks.spans)
+            if active[slice(*span)].any()
+        ]
+        strips = _strips(groups, blocks.strip_length(k))
         width = k + (rows.n_features if single else 0)
-        work = len(active) * blocks.space.n_columns * width / max(len(strips), 1)
+        work = (
+            np.count_nonzero(active)
+            * blocks.space.n_columns
+            * width
+            / max(len(strips), 1)
+        )
         if not (rows.in_memory if single else blocks.is_ready):
             work = np.inf
         found = blocks.workers.map(reassign, list(strips.values()), work)
         terms, counts = TreeSum(), TreeSum()
-        changes = {0: np.zeros(k * matrix.n_columns + 1)}  # blocks left out are zero
-        for number, change in zip(strips, found, strict=True):
-            if change is not None:
-                changes[number] = change.flatten()
-        for number, term in changes.items():
-            terms.add(blocks.first + number, term)
+        if 0 not in strips:  # blocks left out are zero, but there must be one
+            terms.add(blocks.first, np.zeros(k * matrix.n_columns + 1))
+        for (number, strip), change in zip(strips.items(), found, strict=True):
+            blocks.on_rows(strip[-1][1][1], len(rows))
+            if change is not None:  # added up at once: all together take much memory
+                terms.add(blocks.first + number, change.flatten())
+            elif number == 0:
+                terms.add(blocks.first, np.zeros(k * matrix.n_columns + 1))
         for number, span in enumerate(blocks.spans, blocks.first):
             own = labels[slice(*span), 0]
             counts.add(number, np.bincount(own, blocks.weights(span), k) * 1.0)

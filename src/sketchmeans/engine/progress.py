@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from itertools import pairwise
 from math import ceil, log
 from typing import Any
 
-from sketchmeans.engine.lloyd import OnPass
-
 _LOGGER = logging.getLogger("sketchmeans")
+#: Rows of a pass that is reported in so many parts.
+_LONG, _PARTS = 2**20, 100
 
 
 class Progress:
@@ -97,34 +98,65 @@ class Progress:
             yield
 
     @contextmanager
-    def stage(self, name: str, max_iter: int) -> Iterator[OnPass]:
+    def stage(self, name: str, max_iter: int) -> Iterator[Stage]:
         """Report a Lloyd loop; yields what to call after each iteration.
 
-        Callbacks that ask for `metadata` get the cost after the iteration.
+        Callbacks that ask for `metadata` get the cost after the iteration, and after a
+        part of a long one how many rows it has looked at.
         """
-        last = ""
         with self._task(name, max_iter) as context:
-
-            def on_iteration(iteration: int, cost: float) -> bool:
-                nonlocal last
-                if context is None:
-                    return False
-                child = context.subcontext(task_name="iteration")
-                child.call_on_fit_task_begin(estimator=self._estimator)
-                last = f"{name}: iteration {iteration}, cost {cost:.6g}"
-                self._log(2, last)
-                stop = child.call_on_fit_task_end(
-                    estimator=self._estimator, metadata={"cost": cost}
-                )
-                return bool(stop)
-
-            yield on_iteration
-        if last and self._verbose < 2:
-            self._log(1, last)
+            stage = Stage(self._estimator, context, partial(self._log, 2), name)
+            yield stage
+        if stage.last and self._verbose < 2:
+            self._log(1, stage.last)
 
     def finish(self) -> None:
         """Report the end of the fit."""
         self._root.call_on_fit_task_end(estimator=self._estimator)
+
+
+class Stage:
+    """Reports the iterations of a Lloyd loop, and the rows of long ones."""
+
+    def __init__(
+        self, estimator: Any, context: Any, log: Callable[[str], None], name: str
+    ) -> None:
+        self._estimator, self._context = estimator, context
+        self._log, self._name = log, name
+        self._iteration: Any = None  # the context of the one that runs
+        self._part = 0
+        self.last = ""
+
+    def __call__(self, iteration: int, cost: float) -> bool:
+        """Report an iteration; true asks the loop to stop."""
+        if self._context is None:
+            return False
+        child = self._iteration or self._begin(0)
+        self._iteration, self._part = None, 0
+        self.last = f"{self._name}: iteration {iteration}, cost {cost:.6g}"
+        self._log(self.last)
+        stop = child.call_on_fit_task_end(
+            estimator=self._estimator, metadata={"cost": cost}
+        )
+        return bool(stop)
+
+    def on_rows(self, done: int, n_rows: int) -> None:
+        """Report how many rows an iteration has looked at, in steps of a hundredth."""
+        part = _PARTS * done // n_rows
+        if self._context is None or n_rows < _LONG or part <= self._part:
+            return
+        self._iteration = self._iteration or self._begin(_PARTS)
+        self._part = part
+        block = self._iteration.subcontext(task_name="block")
+        block.call_on_fit_task_begin(estimator=self._estimator)
+        block.call_on_fit_task_end(
+            estimator=self._estimator, metadata={"rows": done, "n_rows": n_rows}
+        )
+
+    def _begin(self, n_parts: int) -> Any:
+        child = self._context.subcontext(task_name="iteration", max_subtasks=n_parts)
+        child.call_on_fit_task_begin(estimator=self._estimator)
+        return child
 
 
 def expected_iterations(

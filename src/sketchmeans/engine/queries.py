@@ -137,9 +137,7 @@ class NearestMembers(Reduction):
         self, blocks: KernelBlocks, state: RowState, labels: Array
     ) -> tuple[None, tuple[Array, ...]]:
         labels, weights = labels[:, 0], blocks.rows.weights
-        rows = state.loosen(self.shifts).exemplar_candidates(
-            labels, weights, self.drift, self.shifts.length
-        )
+        rows = state.exemplar_candidates(labels, weights, self.drift, self.shifts)
         own, k = labels[rows], len(self.drift)
         squared = own_squared_distances(blocks, rows, own, self.centers)
         if weights is not None:

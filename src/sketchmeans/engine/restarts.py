@@ -36,7 +36,7 @@ from sketchmeans.numerics.linalg import Array
 #: Passes after which the first half of the restarts is dropped.
 _FIRST_PASSES = 5
 #: Restarts of which none is dropped before the last subsample.
-_FINALISTS = 4
+FINALISTS = 4
 #: Size of the first subsample, and enough rows a cluster; enough to seed it.
 _FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
 _SEEDED_ROWS, _SEEDED_ROWS_PER_CLUSTER = 8192, 16
@@ -208,7 +208,7 @@ class Search:
                     results = self.improve_by_swaps(
                         part, results, swap_rng, only_sure=True
                     )
-                half = max(_half(results), _FINALISTS) if size < sizes[-1] else 0
+                half = max(_half(results), FINALISTS) if size < sizes[-1] else 0
                 centers = _best_centers(results, max(half, plan.n_final))
             if coarse is not None:
                 assert isinstance(space, LandmarkSpace)
@@ -354,6 +354,8 @@ class Search:
         name += f", {len(centers)} restarts" if len(centers) > 1 else ""
         most = min(max_iter or plan.max_iter, plan.max_iter)
         with self.progress.stage(name, most) as on_pass:
+            if is_whole and isinstance(engine, BlockEngine):
+                engine.watch(on_pass.on_rows)
             run = partial(
                 lloyd,
                 engine,

@@ -81,6 +81,8 @@ class KernelBlocks:
         if worth and self._spare >= 0:
             self._kept = [None] * len(self.spans)
         self._norms: dict[Span, Array] = {}
+        #: Called with the rows of a pass that are done, and with all.
+        self.on_rows: Callable[[int, int], None] = lambda done, n_rows: None
 
     @classmethod
     def of_kept(
@@ -230,7 +232,8 @@ class KernelBlocks:
         starts = range(0, len(self.spans), length)
         strips = [self.spans[start : start + length] for start in starts]
         found = self.workers.map(function, strips, length * self._work(n_centers))
-        for start, result in zip(starts, found, strict=True):
+        for start, strip, result in zip(starts, strips, found, strict=True):
+            self.on_rows(strip[-1][1], len(self.rows))
             yield self.first + start, result
 
     def _work(self, n_centers: int) -> float:

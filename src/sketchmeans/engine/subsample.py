@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.rows import Block, Rows, block_height, stack_parts
 from sketchmeans.kernels import squared_norms, toarray
 from sketchmeans.numerics.linalg import Array
+
+#: Rows looked at together, so that what is computed on the way stays small.
+_PART = 2**18
 
 #: Rounds in which rows that would be drawn more than once are set aside.
 _ROUNDS = 20
@@ -17,24 +23,76 @@ _ROUNDS = 20
 _FAR, _FAR_ROWS = 16.0, 16
 
 
+@dataclass(frozen=True)
+class Chances:
+    """With which probability each row is among some different ones.
+
+    Proportional to the weight of a row times ``even + far ‖x − mean‖²``, but no more
+    than one: what would be drawn several times is drawn once, and the rest more often.
+    They are computed where they are asked for, as arrays of all rows would be large.
+    """
+
+    offsets: Array
+    weights: Array | None
+    even: float
+    far: float
+
+    @classmethod
+    def of(cls, offsets: Array, weights: Array | None, size: int) -> Chances:
+        """Return probabilities that add up to `size`.
+
+        Half of them goes by weight, and half by weight times squared distance.
+        """
+        total = float(len(offsets)) if weights is None else float(weights.sum())
+        bare = cls(offsets, weights, 0.0, 1.0)
+        spread = sum(float(bare.products(part).sum()) for part in bare.parts())
+        even, far = size / total, 0.0
+        if 0.0 < spread < np.inf:
+            even, far = 0.5 * even, 0.5 * size / spread
+        found = cls(offsets, weights, even, far)
+        for _ in range(_ROUNDS):
+            parts = (found.at(part) for part in found.parts())
+            sums = [(np.count_nonzero(p >= 1.0), p[p < 1.0].sum()) for p in parts]
+            n_certain, rest = (float(sum(column)) for column in zip(*sums, strict=True))
+            left = size - n_certain
+            if not rest or abs(rest - left) <= 1e-9 * size:
+                break
+            even, far = found.even * (left / rest), found.far * (left / rest)
+            found = cls(offsets, weights, even, far)
+        return found
+
+    def at(self, rows: slice | Array) -> Array:
+        """Return the probabilities of some rows."""
+        return np.minimum(self.products(rows), 1.0)
+
+    def products(self, rows: slice | Array) -> Array:
+        """Return what the probabilities of some rows are before the cut at one."""
+        products = self.offsets[rows].astype(np.float64)
+        products *= self.far
+        products += self.even
+        if self.weights is not None:
+            products *= self.weights[rows]
+        return products
+
+    def parts(self) -> Iterator[slice]:
+        """Yield all rows, some of them at a time."""
+        for start in range(0, len(self.offsets), _PART):
+            yield slice(start, start + _PART)
+
+
 def nested_subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
     """Return different rows in random order: every leading part is a subsample.
 
     Half of the chance to be drawn goes by weight, and half by weight times squared
     distance to the mean of the rows (a lightweight coreset, Bachem et al. 2018): few
     rows that are far from all others are not missed.  A row has the weight that it
-    stands for.
+    stands for.  Takes 8 bytes a row in float32, and 12 in float64.
     """
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-    chances = weights / weights.sum()
-    spread = weights * squared_offsets(rows)
+    chances = Chances.of(squared_offsets(rows), rows.weights, size)
     rows.squared_offsets = None  # they are not needed again
-    total = spread.sum()
-    if 0.0 < total < np.inf:
-        chances = 0.5 * chances + 0.5 * spread / total
-    included = inclusion_probabilities(chances, size)
-    drawn = _systematic(included, rng)
-    own = weights[drawn] / included[drawn]
+    drawn = _systematic(chances, rng)
+    weights = 1.0 if rows.weights is None else rows.weights[drawn]
+    own = weights / chances.at(drawn)
     if rows.weights is None and (own == own[0]).all():
         return rows.subset(drawn, None)
     return rows.subset(drawn, own * (len(own) / own.sum()))
@@ -52,42 +110,31 @@ def far_rows(rows: Rows, rng: np.random.Generator) -> Array:
     return np.sort(chosen)
 
 
-def inclusion_probabilities(chances: Array, size: int) -> Array:
-    """Return with which probability each row is among `size` different ones.
-
-    Proportional to `chances`, which add up to one, but no more than one: what would be
-    drawn several times is drawn once, and the rest more often.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> inclusion_probabilities(np.array([0.9, 0.05, 0.05]), 2)
-    array([1. , 0.5, 0.5])
-    """
-    included = np.minimum(size * chances, 1.0)
-    for _ in range(_ROUNDS):
-        certain = included >= 1.0
-        left = size - np.count_nonzero(certain)
-        rest = included[~certain].sum()
-        if not rest or abs(rest - left) <= 1e-9 * size:
-            break
-        included[~certain] = np.minimum(included[~certain] * (left / rest), 1.0)
-    return included
-
-
-def _systematic(included: Array, rng: np.random.Generator) -> Array:
+def _systematic(chances: Chances, rng: np.random.Generator) -> Array:
     """Return row numbers drawn with these probabilities, in random order.
 
     Rows that are certain to be drawn come first.
     """
-    order = rng.permutation(len(included))
-    edges = np.cumsum(included[order])
-    size = round(float(edges[-1]))
-    marks = rng.random() + np.arange(size)
-    places = np.searchsorted(edges, marks, side="right")
-    drawn = np.unique(order[np.minimum(places, len(edges) - 1)])
+    n_rows = len(chances.offsets)
+    order = np.arange(n_rows, dtype=np.min_scalar_type(-n_rows))
+    rng.shuffle(order)
+    first, edge, found = rng.random(), 0.0, []
+    # Marks are one apart: a row is drawn if one is between its edges.
+    for part in chances.parts():
+        steps = chances.at(order[part])
+        steps[0] += edge
+        edges = np.cumsum(steps)
+        marks = np.ceil(np.array([edge, edges[-1]]) - first)
+        places = np.searchsorted(edges, first + np.arange(*marks), side="right")
+        found.append(order[part][np.minimum(places, len(edges) - 1)])
+        edge = float(edges[-1])
+    every = np.concatenate(found).astype(np.intp)
+    size = round(edge)
+    if len(every) < size:  # the last mark is beyond the last edge by rounding
+        every = np.append(every, int(order[-1]))
+    drawn = np.unique(every[:size])
     rng.shuffle(drawn)
-    certain = included[drawn] >= 1.0
+    certain = chances.at(drawn) >= 1.0
     return np.concatenate([drawn[certain], drawn[~certain]])
 
 
@@ -112,8 +159,7 @@ def squared_offsets(rows: Rows) -> Array:
             products = block @ mean.astype(dtype)
         return np.maximum(norms - 2.0 * products + mean @ mean, 0.0)
 
-    offsets = stack_parts(
-        rows.map(measure, block_height(rows.n_features, 0)), (len(rows),)
-    )
+    parts = rows.map(measure, block_height(rows.n_features, 0))
+    offsets = stack_parts(parts, (len(rows),), np.float64 if rows.is_sparse else dtype)
     rows.squared_offsets = offsets
     return offsets

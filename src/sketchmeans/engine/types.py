@@ -10,6 +10,9 @@ import numpy as np
 
 from sketchmeans.numerics.linalg import Array
 
+#: Rows looked at together, so that what is computed on the way stays small.
+_PART = 2**18
+
 
 @dataclass(frozen=True)
 class Centers:
@@ -164,7 +167,11 @@ def have_changed(before: Array | None, after: Array, weights: Array | None) -> A
     """Return for each restart whether the label of a row that counts has changed."""
     if before is None:
         return np.ones(after.shape[1], dtype=bool)
-    changed = before != after
-    if weights is not None:
-        changed &= (weights > 0.0)[:, None]
-    return np.asarray(changed.any(axis=0))
+    found = np.zeros(after.shape[1], dtype=bool)
+    for start in range(0, len(after), _PART):
+        part = slice(start, start + _PART)
+        changed = before[part] != after[part]
+        if weights is not None:
+            changed &= (weights[part] > 0.0)[:, None]
+        found |= changed.any(axis=0)
+    return found

@@ -147,17 +147,17 @@ def _costly_rows(
     rows = engine.rows
     limit = _COSTLY * total / rows.total_weight
     costly, own = costly_rows(engine, result, np.full(len(result.counts), limit))
-    weights = row_weights(rows)
     if own.sum() <= _COSTLY_SHARE * total:
-        return costly[:0], weights[:0]
+        return costly[:0], own[:0]
+    weights = np.ones(len(costly)) if rows.weights is None else rows.weights[costly]
     if len(costly) <= _COSTLY_ROWS:
-        return costly, weights[costly]
+        return costly, weights
     # At equal steps of their summed costs: no group that matters falls between two.
     edges = np.cumsum(own)
     marks = (np.arange(_COSTLY_ROWS) + 0.5) * (edges[-1] / _COSTLY_ROWS)
     drawn = np.unique(np.searchsorted(edges, marks))
     chances = np.minimum(own[drawn] * (_COSTLY_ROWS / edges[-1]), 1.0)
-    return costly[drawn], weights[costly[drawn]] / chances
+    return costly[drawn], weights[drawn] / chances
 
 
 def _choose_pivots(

@@ -13,12 +13,11 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as parse_tensors
 
 from sketchmeans.numerics.atomic_file import open_atomic
 from sketchmeans.numerics.linalg import Array
@@ -35,6 +34,7 @@ _METADATA = {"format", "version", "schema", "sha256"}
 _TYPES = {"bool": "BOOL", "float16": "F16", "float32": "F32", "float64": "F64"}
 _TYPES |= {f"int{bits}": f"I{bits}" for bits in (8, 16, 32, 64)}
 _TYPES |= {f"uint{bits}": f"U{bits}" for bits in (8, 16, 32, 64)}
+_NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
 class ForeignFileError(ValueError):
@@ -115,7 +115,8 @@ def read_tensors(
         If it is damaged, or `check_version` raises it.
     """
     with Path(path).open("rb") as file:
-        metadata = _read_header(file).get("__metadata__")
+        header = _read_header(file)
+        metadata = header.pop("__metadata__", None)
         if not isinstance(metadata, dict) or metadata.get("format") != kind:
             raise ForeignFileError(f"it is a safetensors file, but not a {kind}")
         check_version(metadata.get("version"))  # before keys that it may have changed
@@ -123,15 +124,7 @@ def read_tensors(
             raise ValueError(f"its metadata should have the keys {sorted(_METADATA)}")
         if not all(isinstance(value, str) for value in metadata.values()):
             raise ValueError("its metadata should be strings")
-        file.seek(0)
-        data = file.read()
-    try:
-        # Checks that shapes, types and places fit one another and the file.
-        views = parse_tensors(data)
-    except SafetensorError as error:
-        raise ValueError(f"it is damaged or cut off ({error})") from error
-    # In memory of NumPy: aligned and writable.
-    tensors = {name: np.array(views.pop(name)) for name in list(views)}
+        tensors = {name: _read_tensor(file, entry) for name, entry in header.items()}
     version, text = metadata["version"], metadata["schema"]
     if _digest(version, text, tensors) != metadata["sha256"]:
         raise ValueError("its content does not fit its SHA-256: the file is damaged")
@@ -151,7 +144,10 @@ def parse_json(text: str) -> Any:
 
 
 def _read_header(file: IO[bytes]) -> dict[str, Any]:
-    """Return the header, if the tensors that it lists are as long as the file."""
+    """Return the header, if its tensors follow one another to the end of the file.
+
+    They are listed in this order.
+    """
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     if size < 10 or length > size - 8:
@@ -166,22 +162,43 @@ def _read_header(file: IO[bytes]) -> dict[str, Any]:
         raise ForeignFileError(str(error)) from error
     if not isinstance(header, dict):
         raise ForeignFileError("its header should be a JSON object")
-    end = 0
+    about = {"__metadata__": header.pop("__metadata__", None)}
     for name, entry in header.items():
-        if name == "__metadata__":
-            continue
         if not isinstance(entry, dict) or entry.get("dtype") not in _TYPES.values():
             raise ValueError(f"its tensor {name!r} should have a known type")
         offsets = entry.get("data_offsets")
         if not isinstance(offsets, list) or [type(o) for o in offsets] != [int, int]:
             raise ValueError(f"its tensor {name!r} should have a start and an end")
-        end = max(end, offsets[1])
+        shape = entry.get("shape")
+        if not isinstance(shape, list) or not all(type(s) is int for s in shape):
+            raise ValueError(f"its tensor {name!r} should have a shape")
+    header = dict(sorted(header.items(), key=lambda item: item[1]["data_offsets"]))
+    end = 0
+    for name, entry in header.items():
+        start, stop = entry["data_offsets"]
+        wanted = prod(entry["shape"]) * np.dtype(_NAMES[entry["dtype"]]).itemsize
+        if start != end or stop - start != wanted or min(entry["shape"], default=0) < 0:
+            raise ValueError(
+                f"its tensor {name!r} of shape {entry['shape']} takes bytes {start:,} "
+                f"to {stop:,}: it is damaged"
+            )
+        end = stop
     if end != size - 8 - length:
         raise ValueError(
             f"its tensors take {end:,} bytes and {size - 8 - length:,} are there: it "
             "is damaged or cut off"
         )
-    return header
+    return header | about
+
+
+def _read_tensor(file: IO[bytes], entry: dict[str, Any]) -> Array:
+    """Return the tensor that comes next, read into its own memory."""
+    dtype = np.dtype(_NAMES[entry["dtype"]])
+    array = np.empty(entry["shape"], dtype.newbyteorder("<"))
+    content: Any = array.reshape(-1).view(np.uint8)
+    if file.readinto(content) != array.nbytes:  # type: ignore[attr-defined]
+        raise ValueError("it was cut off while it was read")
+    return array.astype(dtype, copy=False)
 
 
 def _digest(version: str, text: str, tensors: Mapping[str, Array]) -> str:
