@@ -70,12 +70,16 @@ def _with_excess(table: pd.DataFrame) -> pd.DataFrame:
 def figure(table: pd.DataFrame) -> Figure:
     drawing, axes = panels(1, 1, (5.0, 3.4))
     for position, (k, mine) in enumerate(_with_excess(table).groupby("k")):
-        draw_band(axes[0], mine, "m", "excess", **style(position), label=f"k = {k}")
+        look = style(position)
+        draw_band(axes[0], mine, "m", "excess", **look, label=f"k = {k}")
+        size = np.exp(needed(mine).log_m.mean())
+        star = {"marker": "*", "markersize": 11, "zorder": 5, "mec": "white"}
+        axes[0].plot([size], [_FLAT], color=look["color"], **star)
     axes[0].axhline(_FLAT, color="grey", lw=0.8, ls=":")
     axes[0].set(xscale="log", xlabel="landmarks m")
     axes[0].set_yscale("symlog", linthresh=1e-3)
     plain_ticks(axes[0])
-    axes[0].set_ylabel("relative excess over the exact fit", fontsize=8)
+    axes[0].set_ylabel("relative excess over the exact fit (star: m*)", fontsize=8)
     legend(drawing, axes[0])
     return drawing
 

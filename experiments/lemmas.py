@@ -44,20 +44,18 @@ _GRIDS = {
     "quick": (500, 16, (_MADE, "cal_housing")),
     "smoke": (200, 3, (_MADE,)),
 }
-#: Draws of singular values for each of these: they are cheap.
-_MORE = 4
 _OG17_TABLES = {
     "full": ("cpu_act", "cal_housing", "elevators", "kin8nm"),
     "quick": ("cpu_act", "cal_housing"),
     "smoke": ("small_groups",),
 }
-_SEEDINGS, _LAW_DRAWS = 50, 2_000
+#: k-means++ seedings of a case, draws of their law, singular values for each draw.
+_SEEDINGS, _LAW_DRAWS, _MORE = 50, 2_000, 4
 
 
 def cells(grid: str, repeats: int) -> list[Cell]:
     rows, draws, tables = _GRIDS[grid]
     draws *= repeats
-    few = min(repeats, 10)
     settings: list[tuple[str, str, int, str, int, int]] = [
         ("Lemma 2", "small_groups", 10, "uniform", m, i)
         for m in (2, 4, 6, 8)
@@ -79,7 +77,7 @@ def cells(grid: str, repeats: int) -> list[Cell]:
     settings += [
         ("ladder", name, min(rows, 1_000), "both", 0, i)
         for name in tables
-        for i in range(few)
+        for i in range(min(repeats, 10))
     ]
     settings += [
         ("singular values", "digits", 0, "both", 0, i) for i in range(_MORE * draws)
@@ -95,14 +93,9 @@ def cells(grid: str, repeats: int) -> list[Cell]:
 
 #: The claims that need each part.
 CLAIMS_OF = {
-    "Lemma 2": ("CR4",),
-    "Prop. 3": ("CR6",),
-    "law": ("CR6",),
-    "Lemma 1": ("CR5",),
-    "Lemma 3": ("CR5",),
-    "ladder": ("CR5",),
-    "singular values": ("B6",),
-    "Theorem 4": ("O11",),
+    **{"Lemma 2": ("CR4",), "singular values": ("B6",), "Theorem 4": ("O11",)},
+    **dict.fromkeys(("Prop. 3", "law"), ("CR6",)),
+    **dict.fromkeys(("Lemma 1", "Lemma 3", "ladder"), ("CR5",)),
 }
 
 
@@ -322,14 +315,13 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
 def claims(table: pd.DataFrame) -> list[Evidence]:
     parts = {name: table[table.part == name] for name in _PARTS}
-    found = [
+    return [
         _lemma_2_claim(parts["Lemma 2"]),
         _sizes_claim(table, parts["ladder"]),
         _prop_3_claim(parts["Prop. 3"], parts["law"]),
         _singular_claim(parts["singular values"]),
         _theorem_4_claim(parts["Theorem 4"]),
     ]
-    return found
 
 
 def _lemma_2_claim(table: pd.DataFrame) -> Evidence:

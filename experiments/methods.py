@@ -18,7 +18,6 @@ from sketchmeans import (
 from sketchmeans.landmarks import (
     KDPP,
     Centroids,
-    Greedy,
     KernelKMeansPlusPlus,
     LandmarkSelector,
     Leverage,
@@ -52,11 +51,6 @@ MORE_STRATEGIES: dict[str, LandmarkSelector] = {
 SKETCH_SIZES: dict[str, LandmarkSelector] = {
     f"leverage, sketch {size}": Leverage(sketch_size=size) for size in (100, 400, 1_000)
 }
-
-#: Slow, and so not everywhere.
-GREEDY = {"greedy": Greedy()}
-
-STRATEGIES = {**PAPER_STRATEGIES, **MORE_STRATEGIES, **GREEDY}
 
 #: The strategies that the paper proposes.
 FAMILY = tuple(name for name in PAPER_STRATEGIES if name.startswith("kernel k-means++"))

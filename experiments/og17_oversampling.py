@@ -21,7 +21,7 @@ from experiments.approximation import (
 from experiments.datasets import OG17
 from experiments.draws import by_draw
 from experiments.evidence import Evidence, over_draws
-from experiments.figures import draw_bars, legend, panels, style
+from experiments.figures import draw_bars, legend, panels, plain_ticks, style
 from experiments.grid import Context
 from experiments.methods import FAMILY, LEVERAGE, PAPER_STRATEGIES
 from experiments.store import Cell, Row
@@ -85,15 +85,20 @@ def figure(table: pd.DataFrame) -> Figure:
     found = with_lifts(table, ["bandwidth", "size"])
     names = list(dict.fromkeys(table.dataset))
     drawing, axes = panels(len(names), min(4, len(names)))
+    curves = [(_PLAIN, size) for size in _SIZES] + [(LEVERAGE, "K ln K")]
     for axis, name in zip(axes, names, strict=True):
-        for position, method in enumerate(_METHODS):
-            mine = found[(found.dataset == name) & (found.method == method)]
-            places = mine["size"].map({size: i for i, size in enumerate(_SIZES)})
-            mine = mine.assign(place=places + 0.05 * position)
-            draw_bars(axis, mine, "place", "lift", **style(position), label=method)
-        axis.set_xticks(range(len(_SIZES)), _SIZES)
+        for position, (method, size) in enumerate(curves):
+            kept = (found.dataset == name) & (found.method == method)
+            mine = found[kept & (found["size"] == size)]
+            mine = mine.assign(place=2.0 * mine.gamma * 1.03**position)
+            look = style(position + 1) | {"label": f"{method}, l = {size}"}
+            if len(mine):
+                draw_bars(axis, mine, "place", "lift", **look)
+        axis.axhline(1.0, color="grey", lw=0.8)
+        axis.set(xscale="log", yscale="log")
+        plain_ticks(axis)
         axis.set_title(name, fontsize=8)
-        axis.set_xlabel("landmarks l", fontsize=7)
+        axis.set_xlabel("bandwidth γ", fontsize=7)
         axis.set_ylabel("lift", fontsize=7)
     legend(drawing, axes[0])
     return drawing

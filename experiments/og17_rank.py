@@ -27,28 +27,28 @@ from experiments.draws import by_draw, slope
 from experiments.evidence import Evidence, exactly, over_draws
 from experiments.figures import draw_bars, legend, panels, plain_ticks, style
 from experiments.grid import Context
-from experiments.methods import CHAINS, FAMILY, LEVERAGE, STRATEGIES
+from experiments.methods import CHAINS, FAMILY, LEVERAGE, PAPER_STRATEGIES
 from experiments.og17_bandwidth import QUICK
 from experiments.store import Cell, Row
 
 TITLE = "Lift over the rank, median bandwidth (OG17 Fig. 3)"
 REDUCED = "12 of 13 datasets; five ranks; errors are measured as over the bandwidths."
-#: datasets, ranks, strategies
 _RIVALS = (LEVERAGE, *CHAINS)
-_LIGHT = {name: STRATEGIES[name] for name in ("uniform", *FAMILY, *_RIVALS)}
+_METHODS = ("uniform", *FAMILY, *_RIVALS)
+#: datasets, ranks
 _GRIDS = {
-    "full": (OG17, (5, 10, 25, 50, 100), _LIGHT),
-    "quick": (QUICK, (5, 25, 100), _LIGHT),
-    "smoke": (("small_groups",), (5, 20), STRATEGIES),
+    "full": (OG17, (5, 10, 25, 50, 100)),
+    "quick": (QUICK, (5, 25, 100)),
+    "smoke": (("small_groups",), (5, 20)),
 }
 #: Rows whose eigenvalues say where the mass is, and how many of these count.
 _SPECTRUM_ROWS, _TOP = 2_000, 100
 
 
 def cells(grid: str, repeats: int) -> list[Cell]:
-    names, ranks, strategies = _GRIDS[grid]
+    names, ranks = _GRIDS[grid]
     return [
-        {"dataset": name, "rank": rank, "all": len(strategies), "repeat": repeat}
+        {"dataset": name, "rank": rank, "repeat": repeat}
         for name in names
         for repeat in range(repeats)
         for rank in ranks
@@ -58,7 +58,7 @@ def cells(grid: str, repeats: int) -> list[Cell]:
 def run(cell: Cell, context: Context) -> list[Row]:
     name, rank = cell["dataset"], cell["rank"]
     gamma = median_bandwidth(name, context.data)
-    strategies = STRATEGIES if cell["all"] == len(STRATEGIES) else _LIGHT
+    strategies = {method: PAPER_STRATEGIES[method] for method in _METHODS}
     rows = approximations(
         name, context.data, gamma, strategies, rank, rank, context.seed
     )
@@ -80,7 +80,7 @@ def figure(table: pd.DataFrame) -> Figure:
     found = with_lifts(table, ["rank"])
     names = list(dict.fromkeys(table.dataset))
     drawing, axes = panels(len(names), min(4, len(names)))
-    methods = [method for method in STRATEGIES if method in set(found.method)]
+    methods = [method for method in _METHODS if method in set(found.method)]
     for axis, name in zip(axes, names, strict=True):
         for position, method in enumerate(methods):
             mine = found[(found.dataset == name) & (found.method == method)]
