@@ -172,5 +172,10 @@ CLAIMS = {
             "B14 Lemmas 6, 10",
             "Singular values of sampled and projected orthonormal columns stay near 1",
         ),
+        Claim(
+            "B7",
+            "B14 Lemmas 8, 10",
+            "Sampling and projection lose little of a low-rank approximation",
+        ),
     )
 }

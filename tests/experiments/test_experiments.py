@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import experiments
 from benchmarks.data import VARIABLE
-from experiments import approximation, datasets, l21_table1
+from experiments import approximation, datasets, l21_table1, sketch_lemmas
 from experiments.__main__ import main, needed
 from experiments.catalog import EXPERIMENTS
 from experiments.claims import CLAIMS
@@ -467,3 +467,22 @@ def test_simulated_clusters_are_those_of_l21() -> None:
 def test_purity_counts_the_largest_class() -> None:
     y, labels = np.array(["a", "a", "b", "b", "c"]), np.array([0, 0, 0, 1, 1])
     assert l21_table1._purity(y, labels) == pytest.approx(3 / 5)
+
+
+def test_losses_of_sketches_are_those_of_the_lemma() -> None:
+    """By the definition of Ω, S and the pseudoinverse, on a small matrix."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(7, 5))
+    _, values, Vt = np.linalg.svd(A, full_matrices=False)
+    Z = Vt[:2].T
+    R = rng.normal(size=(5, 4))
+    error = A @ Z @ Z.T - A @ R @ np.linalg.pinv(Z.T @ R) @ Z.T
+    wanted = np.linalg.norm(error) / np.linalg.norm(A - A @ Z @ Z.T)
+    found = sketch_lemmas._loss(R @ R.T, Z, values, Vt.T)
+    assert found == pytest.approx(wanted, rel=1e-10)
+    singular = np.square(np.linalg.svd(Z.T @ R, compute_uv=False))
+    distance = sketch_lemmas._distance_to_one(R @ R.T, Z)
+    assert distance == pytest.approx(np.abs(singular - 1.0).max(), rel=1e-10)
+    # Many draws with replacement come near to the identity.
+    weights = np.diag(sketch_lemmas._sampled(Z, 10**6, rng))
+    np.testing.assert_allclose(weights, 1.0, atol=0.02)
