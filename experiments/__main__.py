@@ -17,7 +17,7 @@ from pathlib import Path
 from experiments.catalog import EXPERIMENTS
 from experiments.evidence import STAGES
 from experiments.grid import run_cells
-from experiments.report import undecided_experiments, write_report
+from experiments.report import undecided, write_report
 from experiments.store import Cell, Store, describe_run
 
 _HOME = Path(__file__).resolve().parent
@@ -43,19 +43,32 @@ def main(arguments: list[str] | None = None) -> None:
     Store(out / "results" / "runs.csv", ["run"]).append([run])
     stages = [options.repeats] if options.repeats else _STAGES[options.grid]
     for stage, repeats in enumerate(stages):
-        if stage:
-            names = undecided_experiments(out, names)
-        for name in names:
-            _run_one(name, repeats, out, run["run"], options)
+        open_claims = undecided(out, names) if stage else dict.fromkeys(names)
+        for name, claims in open_claims.items():
+            _run_one(name, repeats, claims, out, run["run"], options)
+
+
+def needed(name: str, cells: list[Cell], claims: set[str] | None) -> list[Cell]:
+    """Return the cells that may decide one of the claims; all if there are none."""
+    claims_of = getattr(EXPERIMENTS[name], "CLAIMS_OF", None)
+    if claims is None or claims_of is None:
+        return cells
+    return [cell for cell in cells if claims & set(claims_of[cell["part"]])]
 
 
 def _run_one(
-    name: str, repeats: int, out: Path, run: str, options: argparse.Namespace
+    name: str,
+    repeats: int,
+    claims: set[str] | None,
+    out: Path,
+    run: str,
+    options: argparse.Namespace,
 ) -> None:
     experiment = EXPERIMENTS[name]
+    cells = needed(name, experiment.cells(options.grid, repeats), claims)
     summary = run_cells(
         experiment,
-        chosen(experiment.cells(options.grid, repeats), options.only),
+        chosen(cells, options.only),
         out / "results" / f"{name}.csv",
         run,
         grid=options.grid,

@@ -16,6 +16,7 @@ from experiments import (
     og17_oversampling,
     og17_rank,
     timings,
+    whole_fits,
 )
 from experiments.grid import Experiment
 
@@ -34,5 +35,6 @@ EXPERIMENTS = {
         lemmas,
         og17_oversampling,
         timings,
+        whole_fits,
     )
 }

@@ -8,6 +8,7 @@ from experiments.approximation import dataset_lifts, geometric_mean
 from experiments.b14_reduction import PROPOSED
 from experiments.methods import BASELINE, FULL, POLISHED, SKETCH_SIZES
 from experiments.tables import markdown
+from experiments.whole_fits import at_equal_time
 
 Tables = dict[str, pd.DataFrame]
 
@@ -47,8 +48,8 @@ def landmark_guide(tables: Tables) -> str:
         f"({mean[row]:.2f}, {seconds[row]:.3f} s).\n",
         markdown(ranked, 3),
         "",
-        _greedy_note(tables),
         _cluster_note(tables),
+        _time_note(tables),
     ]
     return "\n".join(line for line in lines if line is not None)
 
@@ -58,28 +59,11 @@ def _moves(name: str) -> bool:
     return name == "k-means" or "Lloyd" in name
 
 
-def _greedy_note(tables: Tables) -> str:
-    table = tables.get("og17_rank")
-    if table is None or "greedy" not in set(table.method):
-        return ""
-    top = table[table["rank"] == table["rank"].max()]
-    lift = dataset_lifts(top, "rank")
-    seconds = top.groupby("method").seconds.apply(geometric_mean)
-    mean = lift.apply(geometric_mean).sort_values(ascending=False)
-    words = ", ".join(
-        f"{name} {mean[name]:.2f} ({seconds[name]:.3f} s)" for name in mean.index[:4]
-    )
-    return (
-        f"At the median bandwidth and rank {int(top['rank'].max())}, with the slow "
-        f"greedy search among the strategies, the first are: {words}.\n"
-    )
-
-
 def _cluster_note(tables: Tables) -> str:
     table = tables.get("cr18_mnist")
     if table is None:
         return ""
-    mine = table[table.part == "curve"]
+    mine = table[(table.part == "curve") & table.anchor.notna()]
     mine = mine[mine.n == mine.n.max()]
     cost = mine.groupby("m")[["cost_test", "anchor"]].mean()
     gains = cost.cost_test / cost.anchor - 1.0
@@ -90,8 +74,24 @@ def _cluster_note(tables: Tables) -> str:
     return (
         "To cluster, uniform landmarks go a long way: on "
         f"{n:,} digits, {int(enough.index[0])} of them bring the cost on new digits "
-        "within 1% of that of exact means. How other landmarks cluster is in "
-        "docs/landmarks.md.\n"
+        "within 1% of that of exact means.\n"
+    )
+
+
+def _time_note(tables: Tables) -> str:
+    table = tables.get("whole_fits")
+    if table is None:
+        return ""
+    found = at_equal_time(table)
+    if found.empty:
+        return ""
+    found = found.drop(columns="CPU seconds").dropna()
+    best = found.idxmin(axis=1).value_counts()
+    words = ", ".join(f"{name} {count}" for name, count in best.items())
+    means = ", ".join(f"{mean:.2f}% {name}" for name, mean in found.mean().items())
+    return (
+        "In the same CPU time of a whole fit the lowest cost is that of (settings of "
+        f"`whole_fits`): {words}. Mean cost over the least: {means}.\n"
     )
 
 

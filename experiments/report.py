@@ -146,18 +146,19 @@ def decide(gathered: Gathered) -> dict[str, Finding]:
     return {claim: found[claim] for claim in CLAIMS}
 
 
-def undecided_experiments(out: Path, names: list[str]) -> list[str]:
-    """Return the experiments that leave one of their claims undecided."""
+def undecided(out: Path, names: list[str]) -> dict[str, set[str]]:
+    """Return the experiments that leave claims undecided, with these claims."""
     gathered = gather(results(out))
     findings = decide(gathered)
-    return [
-        name
-        for name in names
-        if any(
-            findings[item.claim].verdict is Verdict.UNDECIDED
+    found = {
+        name: {
+            item.claim
             for item in gathered.get(name, ())
-        )
-    ]
+            if findings[item.claim].verdict is Verdict.UNDECIDED
+        }
+        for name in names
+    }
+    return {name: claims for name, claims in found.items() if claims}
 
 
 def tally(findings: dict[str, Finding]) -> str:
