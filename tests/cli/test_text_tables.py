@@ -65,3 +65,12 @@ def test_what_makes_no_sense_is_refused(run, tmp_path, option, value, code, text
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n3,4\n")
     refused(run("fit", path, "-k", 1, option, value), code, text)
+
+
+def test_a_sheet_is_not_called_text(run, tmp_path):
+    path = tmp_path / "t.xlsx"
+    table = pd.DataFrame({"age": [20, 30, 40, 50], "size": [1.5, 1.7, 1.8, 1.6]})
+    table.to_excel(str(path), index=False, startrow=2)
+    printed = run("info", path)
+    assert "t.xlsx: 2 lines above the names." in " ".join(printed.out.split())
+    assert "text" not in printed.out

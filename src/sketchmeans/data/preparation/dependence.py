@@ -58,7 +58,7 @@ def weigh_columns(
         replace(
             plan,
             weight=weight_of[plan.name],
-            reason=f"{plan.reason}; hardly depends on other columns: weight "
+            reason=f"{plan.reason}; depends little on other columns: weight "
             f"{weight_of[plan.name]:g}",
         )
         if plan.name in free and weight_of.get(plan.name, 1.0) < 1.0
