@@ -155,6 +155,15 @@ def test_names_and_calibration_do_not_look_through_the_file_again(run, monkeypat
     assert found.unusual.mean() == pytest.approx(0.01, abs=0.002)
 
 
+def test_a_drift_report_is_there_if_its_reader_leaves(run, monkeypatch):
+    def leave(*arguments):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("sketchmeans.cli.drift.print_drift", leave)
+    assert run("drift", "m.skm", "new.csv", "-o", "left.html").code == 1
+    assert Path("left.html").exists()
+
+
 def test_pipelines_are_reported_in_the_units_of_their_file(run):
     table = NEW[["age", "orders", "revenue"]].fillna(0.0)
     pipe = make_pipeline(StandardScaler(), NystromKMeans(3, random_state=0)).fit(table)

@@ -76,7 +76,8 @@ def test_a_table_becomes_a_model_and_labels(folder):
     text = (folder / "rows.csv").read_text()
     done = run("predict", "m.skm", "-", "--labels-only", cwd=folder, input=text)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (folder / "labels.csv").read_text()
+    lines = (folder / "labels.csv").read_text().splitlines()
+    assert done.stdout.split() == [",".join(line.split(",")[:2]) for line in lines]
     assert not list(folder.glob(".*"))
 
 

@@ -165,7 +165,7 @@ def test_report_prints_the_content_as_json(shop, capsys, tmp_path, monkeypatch):
         (["--xlsx", "no/r.xlsx"], 2, "there is no folder no"),
         (["-o", "r.xlsx", "--xlsx", "r.xlsx"], 2, "is also the file of --out"),
         (["-o", "r.xlsx", "--xlsx", "s.xlsx"], 2, "--xlsx s.xlsx has no meaning"),
-        (["--id", "who"], 2, "--id who should be a column of X"),
+        (["--id", "who"], 2, "--id who should be a column of"),
     ],
 )
 def test_report_refuses(shop, capsys, tmp_path, monkeypatch, options, code, message):

@@ -50,14 +50,15 @@ def drift(
         rows = as_model_table(screen, fitted, display.watch(table, n_passes))
         found = compare(fitted, rows, level=level)
         display.finish()
-    print_drift(screen, found)
     files = []
-    if out is not None:
+    if out is not None:  # before what is printed, of which somebody may read a part
         from sketchmeans.report import write_drift_report
 
         command = shlex.join(["sketchmeans", *sys.argv[1:]])
         write_drift_report(found, out, command=command)
         files = [out]
+    print_drift(screen, found)
+    if files:
         screen.print(f"\nWrote {out}.")
     screen.print_json({**found.to_dict(), "files": files})
 
