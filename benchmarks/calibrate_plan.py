@@ -132,11 +132,9 @@ def fit_coefficients(
     return found
 
 
-def fit_memory(
-    runs: list[tuple[Problem, dict[str, float]]], n_threads: int
-) -> dict[str, float]:
+def fit_memory(runs: list[tuple[Problem, dict[str, float]]]) -> dict[str, float]:
     """Return the coefficients of the peak memory."""
-    works = [memory_terms(problem, n_threads) for problem, _ in runs]
+    works = [memory_terms(problem) for problem, _ in runs]
     peaks = np.array([run["memory"] for _, run in runs])
     kinds = list(works[0])
     A = np.array([[work[kind] for kind in kinds] for work in works])
@@ -163,7 +161,7 @@ def main() -> None:
             coefficients = fit_coefficients(runs, machine)
             print("COEFFICIENTS =", json.dumps(coefficients, indent=4))
             cost_model.COEFFICIENTS.update(coefficients)
-        memory = fit_memory(runs, machine.n_threads)
+        memory = fit_memory(runs)
         print("MEMORY =", json.dumps(memory, indent=4))
         cost_model.MEMORY.update(memory)
     heads = f"{'planned':>9}{'off':>7}"
