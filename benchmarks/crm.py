@@ -3,8 +3,8 @@
 Each style has four planted groups that differ in numbers and in categories, and what
 real files have: identifiers, addresses, notes, codes for missing values, skewed
 amounts, columns that say nothing, its own language, and its own way to write numbers
-and dates.  The first four were used to design with, the others to report; the file of the
-gym was looked at, too, when a decimal mark of its own was misread there.
+and dates.  The first four were used to design with, the others to report; the file of
+the gym was looked at, too, when a decimal mark of its own was misread there.
 
 `by hand` is what a careful person does who knows which columns tell the groups apart:
 codes of missing values replaced by medians, logarithms of skewed amounts, deviations

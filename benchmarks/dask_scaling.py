@@ -7,10 +7,11 @@ A worker has one thread; the local fit has as many as there are cores.  Rows are
   fit, whose seconds include that;
 - parquet: read by `dd.read_parquet`, and by the local fit from the same files.
 
-For each there are seconds, the ratio to the local fit, and where the time goes: stages
-as the progress of a fit has them, tasks of a pass, and bytes that workers send each
-other.  Targets with two workers: 1.3 times the local fit for persisted rows, 1.5 times
-for others.
+For each there are seconds, the ratio to the local fit, the efficiency (seconds of one
+worker over seconds times workers), and where the time goes: stages as the progress of a
+fit has them, and for each pass its seconds, its tasks, and the bytes that workers send
+each other.  More workers than cores share them: efficiency is per core there.  Targets
+with two workers: 1.3 times the local fit for persisted rows, 1.5 times for others.
 
     python -m benchmarks.dask_scaling --rows 10000000
 """
@@ -92,7 +93,9 @@ class Trace:
     """Seconds of the stages of a fit, and of its passes over all rows."""
 
     stages: dict[str, float] = field(default_factory=dict)
-    passes: list[tuple[str, float]] = field(default_factory=list)
+    #: Kind, seconds, tasks and bytes between workers of each pass.
+    passes: list[tuple[str, float, int, int]] = field(default_factory=list)
+    client: Client | None = None
 
     @contextmanager
     def record(self) -> Iterator[None]:
@@ -113,10 +116,14 @@ class Trace:
             return inner
 
         def timed_run(backend: Any, reduction: Any, *values: Any) -> Any:
-            start = time.perf_counter()
-            found = run(backend, reduction, *values)
+            assert self.client is not None
+            before, start = sent_bytes(self.client), time.perf_counter()
+            with get_task_stream(self.client) as stream:
+                found = run(backend, reduction, *values)
             spent = time.perf_counter() - start
-            self.passes.append((type(reduction).__name__, spent))
+            sent = sent_bytes(self.client) - before
+            name = type(reduction).__name__
+            self.passes.append((name, spent, len(stream.data), sent))
             return found
 
         Progress.step, Progress.stage = timed(step), timed(stage)  # type: ignore[method-assign]
@@ -139,9 +146,9 @@ class Fit:
     sent: int = 0
 
 
-def fit(X: Any) -> Fit:
+def fit(X: Any, client: Client | None = None) -> Fit:
     model = NystromKMeans(_CLUSTERS, n_landmarks=_LANDMARKS, random_state=0)
-    trace = Trace()
+    trace = Trace(client=client)
     with trace.record():
         start = time.perf_counter()
         model.fit(X)
@@ -160,7 +167,7 @@ def sent_bytes(client: Client) -> int:
 def fit_on_cluster(client: Client, X: Any) -> Fit:
     before = sent_bytes(client)
     with get_task_stream(client) as stream:
-        found = fit(X)
+        found = fit(X, client)
     labels = found.model.labels_.compute()
     found.model.labels_ = labels
     n_tasks = len(stream.data)
@@ -191,8 +198,11 @@ def show(name: str, found: Fit, local: Fit) -> None:
     print()
     for stage, seconds in found.trace.stages.items():
         print(f"    {stage:<28}{seconds:>8.2f} s")
-    for kind, seconds in found.trace.passes:
-        print(f"      pass {kind:<21}{seconds:>8.2f} s")
+    for kind, seconds, n_tasks, sent in found.trace.passes:
+        print(
+            f"      pass {kind:<21}{seconds:>8.2f} s{n_tasks:>7} tasks"
+            f"{sent / 1e6:>9.2f} MB between workers"
+        )
 
 
 def measure(kind: str, n_parts: int, folder: Path, workers: list[int]) -> None:
@@ -206,18 +216,25 @@ def measure(kind: str, n_parts: int, folder: Path, workers: list[int]) -> None:
     making = time.perf_counter() - start
     local = fit(source)
     if kind == "lazy":
+        print(f"lazy: {making:.2f} s to make the rows, {local.seconds:.2f} s to fit")
         local = replace(local, seconds=making + local.seconds)
     show(f"{kind}, local", local, local)
     del source
+    alone: float | None = None
     for n in workers:
         with cluster(n) as client:
             X = dd.read_parquet(folder) if kind == "parquet" else lazy_rows(n_parts)
-            fit(lazy_rows(2 * n))  # imports, in the workers
+            fit(lazy_rows(2 * n), client)  # imports, in the workers
             if kind == "persisted":
                 X = X.persist()
                 wait(X)
             found = fit_on_cluster(client, X)
         show(f"{kind}, {n} workers", found, local)
+        alone = found.seconds if n == 1 else alone
+        if alone is not None:
+            n_cores = min(n, os.cpu_count() or n)
+            efficiency = alone / (found.seconds * n_cores)
+            print(f"    efficiency of {n} workers on {n_cores} cores {efficiency:.2f}")
         if n == 2:
             target = _TARGETS[kind]
             ratio = found.seconds / local.seconds

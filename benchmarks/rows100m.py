@@ -310,12 +310,14 @@ def measure(
     killed = Run(path, "killed")
     killed.clear()
     rng = np.random.default_rng(seed)
-    moments = np.sort(rng.uniform(0.05, 0.95, size=n_kills)) * seconds
-    done = 0.0
-    for moment in moments.tolist():
-        done += killed.run(max_memory, moment - done)
-        saved = killed.checkpoint.exists()
-        print(f"killed at {moment:.0f} s; there is a checkpoint: {saved}", flush=True)
+    for share in rng.uniform(0.2, 0.7, size=n_kills).tolist():
+        spent = killed.run(max_memory, share * seconds)
+        saved, done = killed.checkpoint.exists(), killed.labels.exists()
+        print(
+            f"killed after {spent:.0f} s; there is a checkpoint: {saved}"
+            f"{'; BUT IT WAS DONE' if done else ''}",
+            flush=True,
+        )
     last = killed.run(max_memory)
     print(f"resumed: {last:.0f} s more, peak RssAnon {killed.peak / 1e6:.0f} MB")
     n_differ = compare(whole.labels, killed.labels)

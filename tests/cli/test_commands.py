@@ -267,6 +267,17 @@ def test_verbose_is_lines(data, run):
     assert re.match(rf"{rows}done in .*, \d+ iterations", lines[-1])
 
 
+def test_a_fit_of_a_large_file_says_what_to_expect(data, run, monkeypatch):
+    monkeypatch.setattr("sketchmeans.cli.plan._LARGE_BYTES", 0)
+    monkeypatch.setattr("sketchmeans.engine.progress._LONG", 500)
+    said = run("fit", data / "shop.csv", "-k", 3, *TABLE, "--verbose")
+    assert re.match(r"Expected: about .* in all", said.err)
+    line = r"Clustering all 898 rows.*: iteration 1, 100% of the rows, .* rows/s, about"
+    assert re.search(rf"{line} .* left", said.err)
+    small = run("fit", data / "shop.csv", "-k", 3, *TABLE)
+    assert "Expected" not in small.err
+
+
 def test_a_checkpoint_is_taken_up(data, run, tmp_path):
     path = tmp_path / "run.ckpt"
     first = run(

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sketchmeans import KernelKMeans, NystromKMeans
+from sketchmeans.engine import progress
 from sketchmeans.engine.progress import expected_iterations
 
 ESTIMATORS = [KernelKMeans, NystromKMeans]
@@ -349,3 +350,40 @@ def test_expected_iterations():
     assert expected_iterations(costs[:6], 0.0, 50) == 50
     assert expected_iterations(costs[:6], 0.9, 50) == 7
     assert expected_iterations([0.0] * 5, 1e-4, 50) == 6
+
+
+class _Rows(SavedStages):
+    """Writes down how many rows long iterations have looked at."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = []
+
+    def on_fit_task_end(self, estimator, context, *, metadata=None):
+        if context.task_name == "block":
+            assert context.parent.task_name == "iteration"
+            self.rows.append((context.parent.parent.task_name, metadata))
+        return super().on_fit_task_end(estimator, context)
+
+
+def test_long_iterations_report_their_rows(monkeypatch):
+    monkeypatch.setattr(progress, "_LONG", len(LARGE))
+    found = _Rows()
+    model = NystromKMeans(3, n_landmarks=50, random_state=0).set_callbacks(found)
+    model.fit(LARGE)
+    stage = "all 33,000 rows"
+    assert {name for name, _ in found.rows} == {stage}
+    assert all(metadata["n_rows"] == 33_000 for _, metadata in found.rows)
+    first = [metadata["rows"] for _, metadata in found.rows][: progress._PARTS]
+    first = first[: 1 + first.index(33_000)]
+    assert len(first) > 3
+    assert all(a < b for a, b in pairwise(first))
+    assert found.iterations(stage) == model.n_iter_
+    begun = found.events.count(("begin", "fit", stage, "iteration"))
+    assert begun == model.n_iter_
+
+
+def test_short_iterations_do_not_report_their_rows():
+    found = _Rows()
+    NystromKMeans(3, random_state=0).set_callbacks(found).fit(LARGE)
+    assert not found.rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -261,3 +262,21 @@ def test_what_fails_ahead_fails_in_the_fit():
     X[-1, 7] = np.nan
     with pytest.raises(ValueError, match=r"NaN \(row 8999, column 7\)"):
         NystromKMeans(3, gamma=0.01, n_landmarks=20, n_jobs=2).fit(X)
+
+
+def test_a_partial_pass_adds_up_sums_as_they_come(X):
+    """All of them at once would be k·m numbers for every block of rows."""
+    many = np.tile(X, (20, 1))
+    with Workers(1) as lone:
+        space = _space(X, lone, 150)
+        space.height = 16  # 1,250 blocks
+        engine = local_engine(Rows(many, lone), space)
+        _, moved, state = _moved(engine)
+        tracemalloc.start()
+        try:
+            engine.backend.run(PartialPass(moved, Reassign.SINGLE), state)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    _, k, m = moved.coefficients.shape
+    assert peak < 0.5 * len(many) / space.height * k * m * 8

@@ -290,7 +290,7 @@ def checkpoints():
     return X, found
 
 
-KIND, VERSION = "sketchmeans-checkpoint", "5"
+KIND, VERSION = "sketchmeans-checkpoint", "6"
 
 
 def read_checkpoint(path):

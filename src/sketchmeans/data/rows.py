@@ -93,9 +93,7 @@ def by_block(numbers: Array, height: int) -> list[tuple[int, tuple[int, int]]]:
     ]
 
 
-def stack_parts(
-    parts: Iterable[Array], shape: tuple[int, ...], dtype: Any = np.float64
-) -> Array:
+def stack_parts(parts: Iterable[Array], shape: Any, dtype: Any = np.float64) -> Array:
     """Return parts, one below the other, in an array of this shape."""
     values, start = np.empty(shape, dtype), 0
     for part in parts:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sketchmeans.data.rows import block_height
 from sketchmeans.engine.restarts import subsample_sizes
 from sketchmeans.numerics.machine import Machine
 
@@ -19,7 +18,7 @@ COEFFICIENTS: dict[str, dict[str, float]] = {
     "closing": {"memory": 13.14},
 }
 #: Peak memory in units of what the parts of a fit add up to.
-MEMORY = {"fixed": 0.0, "rows": 0.94, "threads": 0.0, "sample": 1.77}
+MEMORY = {"fixed": 0.878, "rows": 0.856, "values": 0.875, "sample": 3.541}
 #: Times that a file is read: for moments, offsets, samples and passes.
 FILE_READS = 8.0
 #: Passes over all rows of a fit; most of them look at few rows.
@@ -71,23 +70,25 @@ def stage_work(problem: Problem, machine: Machine) -> dict[str, dict[str, float]
     }
 
 
-def memory_terms(problem: Problem, n_threads: int) -> dict[str, float]:
+def memory_terms(problem: Problem) -> dict[str, float]:
     """Return bytes of the parts of a fit at its peak, beyond its input."""
     n, d, m = problem.n_rows, problem.n_features, problem.n_landmarks
-    height = block_height(d, m)
     sizes = subsample_sizes(n, problem.n_clusters, d * problem.itemsize)
     sample = sizes[-1] if sizes else n
+    # Kernel values of the subsample, and those for every few landmarks (the race).
+    step = m // max(200, 10 * problem.n_clusters)
+    columns = m + (-(-m // step) if step > 1 else 0)
     return {
         "fixed": 1e7,
-        "rows": 40.0 * n,
-        "threads": n_threads * height * (m + d) * problem.itemsize,
-        "sample": float(sample * min(m, 200) * problem.itemsize),
+        "rows": n * (4.0 + 2 * problem.itemsize),
+        "values": float(sample * columns * problem.itemsize),
+        "sample": float(sample * d * problem.itemsize),
     }
 
 
-def predict_memory(problem: Problem, n_threads: int) -> int:
+def predict_memory(problem: Problem) -> int:
     """Return the bytes at the peak of a fit on one machine, beyond its input."""
-    terms = memory_terms(problem, n_threads)
+    terms = memory_terms(problem)
     return int(sum(MEMORY[kind] * size for kind, size in terms.items()))
 
 

@@ -164,7 +164,7 @@ def plan(
         if isinstance(rows.X, Source):
             stages["reading"] = FILE_READS * _read_seconds(rows)
     if n_workers is None:
-        peak = predict_memory(problem, machine.n_threads) + rows.memory
+        peak = predict_memory(problem) + rows.memory
         return _plan_here(problem, stages, peak, need, memory_budget(memory))
     return _plan_cluster(problem, stages, need, machine, n_workers, memory)
 

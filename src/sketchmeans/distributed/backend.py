@@ -23,7 +23,7 @@ from sketchmeans.distributed.table import join_parts
 from sketchmeans.engine.bounds import RowState
 from sketchmeans.engine.partitions import (
     Call,
-    PartLabels,
+    PartitionBackend,
     describe_space,
     keep_blocks,
     make_call,
@@ -35,13 +35,12 @@ from sketchmeans.engine.partitions import (
 from sketchmeans.engine.passes import Reduction
 from sketchmeans.engine.space import Space, SpanSpace, SparseSpace
 from sketchmeans.engine.store import is_worth_keeping
-from sketchmeans.numerics.linalg import Array
 
 #: What a pass has left at each place: for each of its partitions.
 States = list[Delayed]
 
 
-class DaskBackend:
+class DaskBackend(PartitionBackend):
     """Runs reductions on the workers; summaries are combined along a tree.
 
     Kernel blocks may be kept in `budget` bytes if there is no cluster but this process;
@@ -106,14 +105,6 @@ class DaskBackend:
             found,
         )
         return kept, reduction.finalize(summary)
-
-    def labels(self, states: States, n_restarts: int) -> PartLabels:
-        return PartLabels(states, self.rows, list(range(n_restarts)))
-
-    def place(self, labels: Array | PartLabels) -> PartLabels:
-        if isinstance(labels, PartLabels):
-            return labels
-        return self.labels(self.send(RowState(labels)), labels.shape[1])
 
     def send(self, state: RowState) -> States:
         """Bring what a pass has left, and a checkpoint has kept, to the rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -194,6 +195,24 @@ class PartLabels:
         states = [labels.states for labels in every]
         found = self._rows.merge_states(stack_labels, states, columns)
         return PartLabels(found, self._rows, list(range(len(columns))))
+
+
+class PartitionBackend(ABC):
+    """What backends share whose labels stay with the partitions."""
+
+    rows: Any
+
+    @abstractmethod
+    def send(self, state: RowState) -> Any:
+        """Bring what a pass has left, and a checkpoint has kept, to the rows."""
+
+    def labels(self, states: Any, n_restarts: int) -> PartLabels:
+        return PartLabels(states, self.rows, list(range(n_restarts)))
+
+    def place(self, labels: Array | PartLabels) -> PartLabels:
+        if isinstance(labels, PartLabels):
+            return labels
+        return self.labels(self.send(RowState(labels)), labels.shape[1])
 
 
 def make_call(

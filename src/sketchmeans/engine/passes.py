@@ -127,8 +127,8 @@ class FullPass(ClusterPass):
 
         terms, counts = TreeSum(), TreeSum()
         for number, clusters in blocks.map_strips(assign, matrix.n_centers):
-            terms.add(number, clusters.flatten())
-            counts.add(number, clusters.counts)
+            terms.add(number, clusters.flatten(), blocks.first)
+            counts.add(number, clusters.counts, blocks.first)
         np.sqrt(np.maximum(nearest, 0.0, out=nearest), out=nearest)
         changed = have_changed(before, labels, blocks.rows.weights)
         return RowState(labels, *nearest), Sums(terms, counts, changed)
@@ -220,7 +220,7 @@ class PartialPass(ClusterPass):
         for (number, strip), change in zip(strips.items(), found, strict=True):
             blocks.on_rows(strip[-1][1][1], len(rows))
             if change is not None:  # added up at once: all together take much memory
-                terms.add(blocks.first + number, change.flatten())
+                terms.add(blocks.first + number, change.flatten(), blocks.first)
             elif number == 0:
                 terms.add(blocks.first, np.zeros(k * matrix.n_columns + 1))
         for number, span in enumerate(blocks.spans, blocks.first):
@@ -255,8 +255,8 @@ class PartitionSums(ClusterPass):
 
         terms, counts = TreeSum(), TreeSum()
         for number, clusters in blocks.map_strips(add, self.n_restarts * self.k):
-            terms.add(number, clusters.flatten())
-            counts.add(number, clusters.counts)
+            terms.add(number, clusters.flatten(), blocks.first)
+            counts.add(number, clusters.counts, blocks.first)
         return None, Sums(terms, counts, np.ones(self.n_restarts, dtype=bool))
 
 

@@ -7,7 +7,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from sketchmeans.data.rows import Rows
+from sketchmeans.data.rows import Block, Rows
 from sketchmeans.data.sampling import sample_rows
 from sketchmeans.engine.backend import LocalBackend
 from sketchmeans.engine.blocks import BlockEngine
@@ -107,9 +107,12 @@ def choose_n_landmarks(
     path: list[tuple[int, float, float, float]] = []
     ladder = _sizes(n, n_clusters, len(numbers))
     chosen, smaller = ladder[-1], None
+    points = kernel.points(rows, numbers[: ladder[min(1, len(ladder) - 1)]])
     for m in ladder:
         _check_memory(rows, size, m, budget)
-        space = _rough_space(rows, kernel, numbers[:m], diagonal)
+        if len(points) < m or is_given(kernel):  # else they were read before
+            points = kernel.points(rows, numbers[:m])
+        space = _rough_space(rows, kernel, points[:m], diagonal)
         blocks = KernelBlocks(sample, space, _STORE, many_passes=True)
         larger = _Span(blocks, diagonal, n_clusters)
         if smaller is None:
@@ -165,9 +168,8 @@ def _check_memory(rows: Rows, sample: int, m: int, budget: int) -> None:
 
 
 def _rough_space(
-    rows: Rows, kernel: Kernel, numbers: Array, diagonal: Array
+    rows: Rows, kernel: Kernel, points: Block, diagonal: Array
 ) -> LandmarkSpace:
-    points = kernel.points(rows, numbers)
     gram = compute_gram(kernel, points, rows.workers, rows)
     return LandmarkSpace(
         kernel,

@@ -31,9 +31,31 @@ class TreeSum:
         #: Sums of whole subtrees: (level, number of the subtree) → sum.
         self._nodes: dict[tuple[int, int], Array] = {}
 
-    def add(self, number: int, term: Array) -> None:
-        """Add the term of this number; each is added once, and may be overwritten."""
+    def add(self, number: int, term: Array, first: int | None = None) -> None:
+        """Add the term of this number; each is added once, and may be overwritten.
+
+        If `first` is given, terms come in order from there, and numbers that were left
+        out before this one count as zero: nothing waits for them.
+        """
         self._insert(0, number, term, is_ours=True)
+        if first is not None:
+            self._close(first, number + 1)
+
+    def _close(self, first: int, stop: int) -> None:
+        """Let no partial sum wait for a partner among numbers from `first` to `stop`.
+
+        Low levels first: what is there of the partner is then complete.
+        """
+        waiting = True
+        while waiting:
+            waiting = False
+            for level, number in sorted(self._nodes):
+                start = (number ^ 1) << level
+                if first <= start and start + (1 << level) <= stop:
+                    term = self._nodes.pop((level, number))
+                    self._insert(level + 1, number >> 1, term)
+                    waiting = True
+                    break
 
     def merge(self, other: TreeSum) -> None:
         """Add the terms of another sum, which stays as it is."""

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from sketchmeans.engine.bounds import RowState
 from sketchmeans.engine.partitions import (
-    PartLabels,
+    PartitionBackend,
     describe_space,
     make_call,
     run_chunk,
@@ -15,7 +15,6 @@ from sketchmeans.engine.partitions import (
 )
 from sketchmeans.engine.passes import Reduction
 from sketchmeans.engine.space import Space
-from sketchmeans.numerics.linalg import Array
 from sketchmeans.spark.rows import (
     SparkRows,
     States,
@@ -27,8 +26,10 @@ from sketchmeans.spark.rows import (
 from sketchmeans.spark.table import keep
 
 
-class SparkBackend:
+class SparkBackend(PartitionBackend):
     """Runs reductions in the executors; summaries are combined along a tree."""
+
+    rows: SparkRows
 
     def __init__(self, rows: SparkRows, space: Space) -> None:
         self.rows, self.space = rows, space
@@ -58,14 +59,6 @@ class SparkBackend:
         kept = keep_states(calls, states)
         summary = tree_reduce(kept.parts.map(_summary), call.reduction.combine)
         return kept, reduction.finalize(summary)
-
-    def labels(self, states: States, n_restarts: int) -> PartLabels:
-        return PartLabels(states, self.rows, list(range(n_restarts)))
-
-    def place(self, labels: Array | PartLabels) -> PartLabels:
-        if isinstance(labels, PartLabels):
-            return labels
-        return self.labels(self.send(RowState(labels)), labels.shape[1])
 
     def send(self, state: RowState) -> States:
         """Bring what a pass has left, and a checkpoint has kept, to the rows."""
