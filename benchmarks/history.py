@@ -205,6 +205,7 @@ def render(figures: list[Figure]) -> str:
         last = {figure.row: figure for figure in own}
         runs = groupby((f for f in own if last[f.row] is f), _run)
         parts += [title, *(_section(list(run)) for _, run in runs)]
+        parts += [] if own else ["No figures are stored yet.\n"]
     parts.append(
         "## From run to run\n\nTimes faster, and the cost, oldest run first.\n"
     )
