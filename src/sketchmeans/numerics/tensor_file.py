@@ -194,7 +194,10 @@ def _read_header(file: IO[bytes]) -> dict[str, Any]:
 def _read_tensor(file: IO[bytes], entry: dict[str, Any]) -> Array:
     """Return the tensor that comes next, read into its own memory."""
     dtype = np.dtype(_NAMES[entry["dtype"]])
-    array = np.empty(entry["shape"], dtype.newbyteorder("<"))
+    try:
+        array = np.empty(entry["shape"], dtype.newbyteorder("<"))
+    except (OverflowError, ValueError) as error:  # no bytes, in a shape such as 0 × 2⁷⁰
+        raise ValueError(f"a tensor has the shape {entry['shape']}: {error}") from None
     content: Any = array.reshape(-1).view(np.uint8)
     if file.readinto(content) != array.nbytes:  # type: ignore[attr-defined]
         raise ValueError("it was cut off while it was read")
