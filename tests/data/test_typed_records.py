@@ -88,7 +88,7 @@ def test_objects_of_mixed_types_become_strings():
 def test_arrays_have_columns_by_number():
     found = as_table(np.arange(6.0).reshape(3, 2)).records()
     assert found.schema.names == ["column 0", "column 1"]
-    assert found.take([2]).to_pylist() == [{"0": 4.0, "1": 5.0}]
+    assert found.take([2]).to_pylist() == [{"column 0": 4.0, "column 1": 5.0}]
     assert as_table(np.eye(3)).records([2]).schema.names == ["column 2"]
 
 
