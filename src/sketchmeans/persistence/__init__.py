@@ -11,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -153,7 +152,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise ValueError("its schema should have the keys 'written_by', 'model'")
         decoder = Decoder(file.tensors, parse_version(file.version))
         return decoder.decode_model(root["model"])
-    except (ArithmeticError, LookupError, RecursionError, SafetensorError) as error:
+    except (ArithmeticError, LookupError, RecursionError) as error:
         raise _unloadable(path, repr(error)) from error
     except (TypeError, ValueError) as error:
         raise _unloadable(path, str(error)) from error
