@@ -2,8 +2,9 @@
 
 OpenBLAS has matrix products for many processors and takes those of the one it runs on,
 unless OPENBLAS_CORETYPE says otherwise.  It does not check that the processor has the
-instructions, so only older kernels than the machine's own are named, each after it was
-seen to take effect in NumPy and in SciPy.
+instructions, so only the machine's own kernel and older ones are named, each after it
+was seen to take effect in NumPy and in SciPy.  The kernel that tests run with anyway, by
+the environment or as the machine's own, is left out.
 """
 
 import os
@@ -25,9 +26,9 @@ print(*{i.get("architecture", i["internal_api"]) for i in blas})
 
 
 def loaded(kernel: str | None = None) -> list[str]:
-    """Return the kernels that NumPy and SciPy use when one is asked for."""
-    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
-    if kernel is not None:
+    """Return the kernels that NumPy and SciPy use if one is asked for, or else now."""
+    environment = dict(os.environ)
+    if kernel is not None:  # an empty name stands for the machine's own
         environment["OPENBLAS_CORETYPE"] = kernel
     command = [sys.executable, "-c", _LOADED]
     return subprocess.run(
@@ -37,15 +38,15 @@ def loaded(kernel: str | None = None) -> list[str]:
 
 def main() -> None:
     """Print the names; say on standard error why there are none."""
-    own = loaded()
-    names = []
+    now, own = loaded(), loaded("")
+    names: list[str] = []
     if platform.machine().lower() in ("x86_64", "amd64") and len(own) == 1:
-        for name in _OTHERS.get(own[0], _ANYWHERE):
+        for name in (own[0], *_OTHERS.get(own[0], _ANYWHERE)):
             found = loaded(name)
-            if len(found) == 1 and found != own:
-                names.append(name)
+            if len(found) == 1 and found != now and found[0] not in names:
+                names.append(found[0])
     if not names:
-        print(f"No other BLAS kernels than {own} can be chosen here.", file=sys.stderr)
+        print(f"No other BLAS kernels than {now} can be chosen here.", file=sys.stderr)
     print(*names)
 
 

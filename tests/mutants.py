@@ -97,9 +97,7 @@ MUTANTS = [
         "gain <= tol",
         "tests/cluster/test_exactness.py",
     ),
-    Mutant(
-        "engine/lloyd.py", "0 < empty < state.empty_before[restart]", "False", LLOYD
-    ),
+    Mutant("engine/lloyd.py", "result.converged and fewer[position]", "False", LLOYD),
     Mutant(
         "engine/refill.py",
         "np.argsort(-weights * distances, kind=",

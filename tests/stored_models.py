@@ -16,8 +16,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    RobustScaler,
+    StandardScaler,
+)
 
 import sketchmeans
 from sketchmeans import (
@@ -166,11 +175,34 @@ def cases():
             "float64",
         ),
         "table-raw": (TableClusterer(NystromKMeans(3, **small)), "raw"),
+        "table-kmeans": (
+            TableClusterer(KMeans(3, n_init=5, random_state=0)),
+            "named",
+        ),
         "spectral": (SpectralKMeans(3, random_state=0), "float64"),
         "spectral-rbf": (SpectralKMeans(3, affinity="rbf", random_state=0), "float32"),
         "pipeline": (
             make_pipeline(StandardScaler(), NystromKMeans(3, **small)),
             "float64",
+        ),
+        "pipeline-scalers": (
+            make_pipeline(
+                SimpleImputer(),
+                MinMaxScaler(),
+                MaxAbsScaler(),
+                RobustScaler(),
+                Normalizer(),
+                PCA(3, svd_solver="full"),
+                NystromKMeans(3, **small),
+            ),
+            "float64",
+        ),
+        "pipeline-csr": (
+            make_pipeline(
+                TruncatedSVD(3, algorithm="arpack", random_state=0),
+                NystromKMeans(3, **small),
+            ),
+            "csr",
         ),
         "map": (Nystrom(n_landmarks=9, random_state=0), "float64"),
         "map-rank": (

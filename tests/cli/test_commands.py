@@ -567,7 +567,8 @@ def test_compare(data, run):
     bound = diagnostics.certificate(
         model.estimator_, model.prepare(FRAME), max_seconds=5.0, random_state=0
     )
-    assert found["ratio"][0] == pytest.approx(bound.ratio)
+    # Both are improved until their time is over.
+    assert found["ratio"][0] == pytest.approx(bound.ratio, rel=1e-2)
     assert np.diag(found["agreement"]) == pytest.approx(np.ones(3))
     assert found["class_information"] == pytest.approx([1.0] * 3)
     assert found["best"] == int(np.argmin(found["cost"][:2]))
@@ -942,7 +943,7 @@ def test_a_file_that_fails_does_not_keep_the_others_from_being_written(
 ):
     (tmp_path / "rows.csv").write_text("a,b\n" + "1,2\n3,4\n5,7\n" * 20)
 
-    def full(labels, path, beside):
+    def full(labels, path, *_):
         raise OSError(28, "No space left on device", path)
 
     monkeypatch.setattr("sketchmeans.cli.fit.write_labels", full)

@@ -78,9 +78,7 @@ def test_the_estimates_are_those_of_all_rows():
         rows = as_rows(X, workers)
         from sketchmeans.landmarks import growth
 
-        space = growth._rough_space(
-            rows, as_kernel("rbf", gamma=1e-3), np.arange(500), np.ones(500)
-        )
+        space = growth._rough_space(rows, as_kernel("rbf", gamma=1e-3), X, np.ones(500))
         labels = np.arange(500) % 4
         span = growth._Span(KernelBlocks(rows, space), np.ones(500), 4)
         residual, cost = span.residual, span.cost(labels)

@@ -110,7 +110,7 @@ def choose_n_landmarks(
     points = kernel.points(rows, numbers[: ladder[min(1, len(ladder) - 1)]])
     for m in ladder:
         _check_memory(rows, size, m, budget)
-        if len(points) < m or is_given(kernel):  # else they were read before
+        if points.shape[0] < m or is_given(kernel):  # else they were read before
             points = kernel.points(rows, numbers[:m])
         space = _rough_space(rows, kernel, points[:m], diagonal)
         blocks = KernelBlocks(sample, space, _STORE, many_passes=True)

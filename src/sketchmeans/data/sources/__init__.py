@@ -168,9 +168,9 @@ def column_types(
 ) -> dict[str, str | None] | None:
     r"""Return the names of a file's columns, and the types of those without numbers.
 
-    None for a file that has no names.  The type of numbers is None.  An index that
-    pandas wrote is left out.  Of text only the first megabyte is read, and of
-    several files the first.
+    None for a file of numbers that has no names.  The type of numbers is None.  An
+    index that pandas wrote is left out.  Of text only the first megabyte is read, and
+    of several files the first.
 
     Examples
     --------
