@@ -3,8 +3,8 @@
 OpenBLAS has matrix products for many processors and takes those of the one it runs on,
 unless OPENBLAS_CORETYPE says otherwise.  It does not check that the processor has the
 instructions, so only the machine's own kernel and older ones are named, each after it
-was seen to take effect in NumPy and in SciPy.  The kernel that tests run with anyway, by
-the environment or as the machine's own, is left out.
+was seen to take effect in NumPy and in SciPy.  The kernel that tests run with anyway is
+left out.
 """
 
 import os
