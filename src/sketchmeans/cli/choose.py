@@ -207,12 +207,7 @@ def _choose_gamma(
 
 
 def _write_report(
-    screen: Screen,
-    model: Any,
-    table: Any,
-    report: str,
-    count: Choice,
-    gamma: Choice,
+    screen: Screen, model: Any, table: Any, report: str, count: Choice, gamma: Choice
 ) -> None:
     """Fit the model with what was chosen, and write its report with the paths."""
     paths = [choice.path for choice in (count, gamma) if choice.path is not None]

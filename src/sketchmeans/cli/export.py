@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from sketchmeans.cli.files import STREAM, check_outputs
 from sketchmeans.cli.options import PrintOptions
+from sketchmeans.cli.predict import load_clusters
 from sketchmeans.cli.screen import Screen
 
 
@@ -18,7 +18,7 @@ def export(model: str, *, onnx: str, print_options: PrintOptions) -> None:
     from sketchmeans.numerics.memory import format_bytes
     from sketchmeans.onnx import to_onnx
 
-    graph = to_onnx(_load_clusters(model))
+    graph = to_onnx(load_clusters(model))
     content = graph.SerializeToString()
     _write(onnx, content)
     inputs = [value.name for value in graph.graph.input]
@@ -33,24 +33,13 @@ def card(model: str, *, out: str = STREAM, print_options: PrintOptions) -> None:
         check_outputs({"--out": out}, [model], out=(".md",))
     from sketchmeans.diagnostics import model_card
 
-    text = model_card(_load_clusters(model), title=f"Model card: {Path(model).name}")
+    text = model_card(load_clusters(model), title=f"Model card: {Path(model).name}")
     if out == STREAM:
         sys.stdout.write(text)
         return
     _write(out, text.encode("utf-8", errors="replace"))
     screen.print(f"Wrote {out}.")
     screen.print_json({"files": [out]})
-
-
-def _load_clusters(path: str) -> Any:
-    from sketchmeans import load
-
-    fitted = load(path)
-    if not hasattr(fitted, "predict"):
-        raise ValueError(
-            f"{path} holds a {type(fitted).__name__}, which has no clusters."
-        )
-    return fitted
 
 
 def _write(path: str, content: bytes) -> None:

@@ -15,19 +15,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
-from sketchmeans.cli.options import FileOptions, TableOptions
+from sketchmeans.cli.options import ESTIMATORS, FileOptions, TableOptions
 from sketchmeans.cli.screen import Screen
 
 if TYPE_CHECKING:
     from sketchmeans.data.preparation import Table
-
-#: The estimators by the name that is typed.
-_CLASSES = {
-    "nystrom": "NystromKMeans",
-    "exact": "KernelKMeans",
-    "sketched": "SketchedKMeans",
-    "spectral": "SpectralKMeans",
-}
 
 #: The path of standard input and output, and what messages call the first.
 STREAM, STREAM_NAME = "-", "standard input"
@@ -190,7 +182,7 @@ def make_estimator(name: str, n_clusters: int, params: Mapping[str, Any]) -> Any
     import sketchmeans
 
     typed = {key: parse_number(v) for key, v in params.items() if v is not None}
-    cls = getattr(sketchmeans, _CLASSES[name])
+    cls = getattr(sketchmeans, ESTIMATORS[name])
     unknown = sorted(set(typed) - set(cls._get_param_names()))
     if unknown:
         option = unknown[0].replace("_", "-")

@@ -87,10 +87,7 @@ def fit(
         if k is None:
             k = _choose_count(screen, clusterer, table, estimator_options)
             clusterer.set_params(estimator__n_clusters=k)
-        with (
-            Display(screen) as display,
-            finish_iteration(checkpoint, screen) as saved,
-        ):
+        with Display(screen) as display, finish_iteration(checkpoint, screen) as saved:
             expect_duration(display, screen, clusterer, table)
             display.attach(clusterer).fit(table, checkpoint=saved)
         seconds = time.perf_counter() - start

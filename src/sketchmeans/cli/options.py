@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import typer
+
+#: The estimators by the name that is typed.
+ESTIMATORS = {
+    "nystrom": "NystromKMeans",
+    "exact": "KernelKMeans",
+    "sketched": "SketchedKMeans",
+    "spectral": "SpectralKMeans",
+}
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,7 @@ _clustering, _table, _files, _output = map(
     _in_panel, ("Clustering", "Table", "Files", "Output")
 )
 
+_out = partial(typer.Option, "--out", "-o")
 _FILE: dict[str, Any] = {"metavar": "FILE"}
 _NAME: dict[str, Any] = {"metavar": "NAME"}
 _LABELS_HELP = (
@@ -316,18 +326,14 @@ OPTIONS: dict[str, Any] = {
         "Save the state of the fit to this file; the same command resumes from it.",
         **_FILE,
     ),
-    "predict.out": typer.Option(
-        "--out",
-        "-o",
+    "predict.out": _out(
         help="Write segment, distance, margin, memberships and unusual rows to this "
         "file: .csv or .parquet; labels only to a .npy; - writes CSV to standard "
         "output.",
         **_FILE,
     ),
     "drift.data": _argument("NEW", "A table of new rows, with the columns of the fit."),
-    "drift.out": typer.Option(
-        "--out", "-o", help="Write a report to this .html file, too.", **_FILE
-    ),
+    "drift.out": _out(help="Write a report to this .html file, too.", **_FILE),
     "level": _output(
         "Chance of any alarm if nothing has changed, at most.",
         "--level",
@@ -357,13 +363,9 @@ OPTIONS: dict[str, Any] = {
     "old": _files(
         "The table of the fit, for a model that keeps nothing of it.", "--old", **_FILE
     ),
-    "card.out": typer.Option(
-        "--out", "-o", help="A .md file; default is standard output.", **_FILE
-    ),
+    "card.out": _out(help="A .md file; default is standard output.", **_FILE),
     "onnx": typer.Option("--onnx", help="The .onnx file to write.", **_FILE),
-    "report.out": typer.Option(
-        "--out", "-o", help="Write the report to this file: .html or .xlsx.", **_FILE
-    ),
+    "report.out": _out(help="Write the report to this file: .html or .xlsx.", **_FILE),
     "xlsx": typer.Option(
         help="Write the same to this workbook of Excel, too.", metavar="FILE"
     ),
@@ -373,11 +375,8 @@ OPTIONS: dict[str, Any] = {
         show_default="the first identifier",
         metavar="NAME",
     ),
-    "demo.out": typer.Option(
-        "--out",
-        "-o",
-        help="Write the picture and the report to this folder.",
-        metavar="FOLDER",
+    "demo.out": _out(
+        help="Write the picture and the report to this folder.", metavar="FOLDER"
     ),
     "image_shape": typer.Option(
         help="Show rows as images of this shape, such as 28x28.", metavar="HEIGHTxWIDTH"

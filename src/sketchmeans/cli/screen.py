@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sketchmeans.cli.options import PrintOptions
+from sketchmeans.cli.options import ESTIMATORS, PrintOptions
 from sketchmeans.numerics.escape import escape_control, escape_json, escape_line
 
 if TYPE_CHECKING:
@@ -34,12 +34,7 @@ n_neighbors na rank reducer scale sep sheet skip_rows tol zero_based
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
 _OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs", "as_kinds": "--as"}
 _OPTIONS |= {"id_column": "--id"}
-_CLASSES = {
-    "NystromKMeans": "--estimator nystrom",
-    "KernelKMeans": "--estimator exact",
-    "SketchedKMeans": "--estimator sketched",
-    "SpectralKMeans": "--estimator spectral",
-}
+_CLASSES = {name: f"--estimator {typed}" for typed, name in ESTIMATORS.items()}
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 #: Strings, lists and tuples, objects such as Sigmoid(coef0=1), numbers and words.

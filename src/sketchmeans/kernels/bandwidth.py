@@ -24,10 +24,7 @@ _SORTED_ROWS = 100_000
 
 
 def resolve_gamma(
-    gamma: Gamma,
-    distance: str | None,
-    rows: Rows,
-    rng: np.random.Generator,
+    gamma: Gamma, distance: str | None, rows: Rows, rng: np.random.Generator
 ) -> float:
     """Return `gamma` as a number.
 

@@ -12,10 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from sketchmeans.data.rows import Block, Rows, block_height, float_type, stack_parts
 from sketchmeans.data.sampling import first_rows
-from sketchmeans.kernels.arrays import (
-    SquaredDistances,
-    write,
-)
+from sketchmeans.kernels.arrays import SquaredDistances, write
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.numerics.linalg import SYMMETRY_TOLERANCE, Array, clip_zero_distances
 from sketchmeans.numerics.parallel import Workers

@@ -40,13 +40,9 @@ class Machine:
     n_threads: int
 
 
+@lru_cache(maxsize=4)
 def measure_machine(n_jobs: int | None = None) -> Machine:
     """Return the rates of this machine, in two to three seconds; measured once."""
-    return _measure(n_jobs)
-
-
-@lru_cache(maxsize=4)
-def _measure(n_jobs: int | None) -> Machine:
     with Workers(n_jobs) as workers:
         rng = np.random.default_rng(0)
         block = rng.standard_normal((_HEIGHT, _FEATURES), dtype=np.float32)

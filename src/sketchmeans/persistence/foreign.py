@@ -6,7 +6,6 @@ Its `predict` finds the nearest of some centres, which are an array.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from joblib import cpu_count
@@ -14,24 +13,21 @@ from sklearn.cluster import KMeans
 
 from sketchmeans.persistence.kinds import (
     FLAG,
+    PLAIN,
     REAL,
     Kind,
-    Plain,
     Size,
-    Sizes,
     Spec,
     Tensor,
     integer,
-    is_plain,
     nullable,
     text,
 )
 
-_PLAIN = Plain(is_plain, "a number, a text or null")
 _PARAMS: Mapping[str, Kind] = {
     "n_clusters": integer(1),
     "init": text("k-means++", "random"),
-    **dict.fromkeys(("n_init", "max_iter", "tol", "verbose"), _PLAIN),
+    **dict.fromkeys(("n_init", "max_iter", "tol", "verbose"), PLAIN),
     "random_state": nullable(integer(0)),
     "copy_x": FLAG,
     "algorithm": text("lloyd", "elkan"),
@@ -42,22 +38,6 @@ _FITTED: Mapping[str, Kind] = {
     "inertia_": REAL,
     "n_iter_": integer(0),
 }
-
-
-@dataclass(frozen=True)
-class Clusterers:
-    """What a `TableClusterer` in a model file may cluster with."""
-
-    classes: frozenset[type]
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) not in self.classes:
-            names = sorted(cls.__name__ for cls in self.classes)
-            raise ValueError(
-                f"{where} of class {type(value).__name__} should be one of {names}: a "
-                "model file holds arrays and no code. Keep others with a library for "
-                "this, such as skops"
-            )
 
 
 def _check_centers(model: Any) -> None:

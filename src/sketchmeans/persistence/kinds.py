@@ -87,6 +87,7 @@ INTEGER = Plain(_is_integer, "an integer")
 POSITIVE = Plain(lambda v: _is_real(v) and v > 0, "a positive number")
 NONZERO = Plain(lambda v: _is_integer(v) and v != 0, "a nonzero integer")
 REAL = Plain(_is_real, "a finite number")
+PLAIN = Plain(is_plain, "a number, a text or null")
 PLAIN_DICT = Plain(
     lambda v: isinstance(v, Mapping) and is_plain(v), "a dictionary of plain values"
 )
@@ -214,15 +215,17 @@ def _all_finite(values: Any) -> bool:
 
 @dataclass(frozen=True)
 class Object:
-    """An object of one of these classes."""
+    """An object of one of these classes; an error ends with the `advice`."""
 
     classes: frozenset[type]
+    advice: str = ""
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if type(value) not in self.classes:
             names = sorted(cls.__name__ for cls in self.classes)
             raise ValueError(
                 f"{where} of class {type(value).__name__} should be one of {names}"
+                f"{self.advice}"
             )
 
 

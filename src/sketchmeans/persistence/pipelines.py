@@ -24,24 +24,22 @@ from sklearn.preprocessing import (
 
 from sketchmeans.persistence.kinds import (
     FLAG,
+    PLAIN,
     REAL,
     Kind,
     Many,
     Maybe,
     Names,
     OneOf,
-    Plain,
     Size,
     Sizes,
     Spec,
     Tensor,
     integer,
-    is_plain,
     nullable,
     text,
 )
 
-_PLAIN = Plain(is_plain, "a number, a text or null")
 _WIDE = Tensor(("d",))
 _FEATURES: Mapping[str, Kind] = {
     "n_features_in_": Size("d"),
@@ -57,7 +55,7 @@ _COMPONENTS: Mapping[str, Kind] = {
     ),
 }
 _SOLVER = dict.fromkeys(
-    ("tol", "n_oversamples", "power_iteration_normalizer", "random_state"), _PLAIN
+    ("tol", "n_oversamples", "power_iteration_normalizer", "random_state"), PLAIN
 )
 
 
@@ -122,7 +120,7 @@ STEP_SPECS = (
     Spec(
         PCA,
         {
-            **dict.fromkeys(("n_components", "svd_solver", "iterated_power"), _PLAIN),
+            **dict.fromkeys(("n_components", "svd_solver", "iterated_power"), PLAIN),
             **_SOLVER,
             "copy": FLAG,
             "whiten": FLAG,
@@ -140,7 +138,7 @@ STEP_SPECS = (
         {
             "n_components": integer(1),
             "algorithm": text("arpack", "randomized"),
-            "n_iter": _PLAIN,
+            "n_iter": PLAIN,
             **_SOLVER,
         },
         _COMPONENTS,

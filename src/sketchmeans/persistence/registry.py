@@ -37,7 +37,7 @@ from sketchmeans.persistence.checks import (
     check_table,
     warn_of_rows,
 )
-from sketchmeans.persistence.foreign import FOREIGN_SPECS, Clusterers
+from sketchmeans.persistence.foreign import FOREIGN_SPECS
 from sketchmeans.persistence.kinds import (
     FLAG,
     INTEGER,
@@ -80,7 +80,11 @@ _KERNELS = frozenset(KERNELS.values()) | {Pairwise}
 _SELECTORS = frozenset(type(make()) for make in SELECTORS.values())
 _SEEDINGS = frozenset(type(make()) for make in SEEDINGS.values()) - {AutoSeeding}
 _CLUSTERERS = frozenset({KernelKMeans, NystromKMeans, SketchedKMeans, SpectralKMeans})
-_WITHIN_TABLES = Clusterers(_CLUSTERERS | {spec.cls for spec in FOREIGN_SPECS})
+_WITHIN_TABLES = Object(
+    _CLUSTERERS | {spec.cls for spec in FOREIGN_SPECS},
+    ": a model file holds arrays and no code. Keep others with a library for this, "
+    "such as skops",
+)
 _REDUCERS = frozenset({ApproximateSVD, FeatureSampling, LaplacianScore, SignProjection})
 
 # --- parameters -----------------------------------------------------------------------

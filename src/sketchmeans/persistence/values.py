@@ -18,11 +18,7 @@ from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.tensor_file import Tensors, is_storable
 from sketchmeans.persistence.history import VERSION, Version, format_version, upgrade
 from sketchmeans.persistence.kinds import Spec, constructor_parameters
-from sketchmeans.persistence.registry import (
-    RECORDS,
-    SPECS,
-    find_class,
-)
+from sketchmeans.persistence.registry import RECORDS, SPECS, find_class
 
 Json = Any
 

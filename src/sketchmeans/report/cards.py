@@ -121,10 +121,7 @@ def _name_classes(summary: ClusterSummary, cluster: int) -> str:
 
 
 def _make_lines(
-    summary: ClusterSummary,
-    cluster: int,
-    names: Sequence[str],
-    levels: Collection[int],
+    summary: ClusterSummary, cluster: int, names: Sequence[str], levels: Collection[int]
 ) -> list[dict[str, Any]]:
     """Return the features that set a cluster apart, the levels of a category alike."""
     features = summary.features

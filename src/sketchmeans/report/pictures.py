@@ -12,11 +12,7 @@ from sketchmeans.diagnostics import Agreement, ClusterSummary, RowMap
 from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.report import words
 from sketchmeans.report.drawing import Picture, make_csv, make_picture
-from sketchmeans.report.path_plots import (
-    plot_cost_path,
-    plot_landmark_path,
-    plot_path,
-)
+from sketchmeans.report.path_plots import plot_cost_path, plot_landmark_path, plot_path
 from sketchmeans.report.plots import (
     MOST_BARS,
     choose_columns,

@@ -90,11 +90,7 @@ def _check_no_table(X: Any) -> None:
 
 
 def plot_map(
-    model: Any,
-    X: Any = None,
-    *,
-    ax: Axes | None = None,
-    theme: Theme = LIGHT,
+    model: Any, X: Any = None, *, ax: Axes | None = None, theme: Theme = LIGHT
 ) -> Axes:
     """Draw a sample of rows along two principal axes, coloured by cluster.
 
@@ -170,11 +166,7 @@ def _number_clusters(ax: Axes, found: RowMap, flat: bool, theme: Theme) -> None:
 
 
 def plot_sizes(
-    model: Any,
-    X: Any = None,
-    *,
-    ax: Axes | None = None,
-    theme: Theme = LIGHT,
+    model: Any, X: Any = None, *, ax: Axes | None = None, theme: Theme = LIGHT
 ) -> Axes:
     """Draw the number of rows of each cluster, the largest first.
 
@@ -228,11 +220,7 @@ def _name_clusters(
 
 
 def plot_margins(
-    model: Any,
-    X: Any = None,
-    *,
-    ax: Axes | None = None,
-    theme: Theme = LIGHT,
+    model: Any, X: Any = None, *, ax: Axes | None = None, theme: Theme = LIGHT
 ) -> Axes:
     """Draw how clearly rows belong to their cluster.
 
@@ -255,11 +243,7 @@ def plot_margins(
 
 
 def plot_residual(
-    model: Any,
-    X: Any = None,
-    *,
-    ax: Axes | None = None,
-    theme: Theme = LIGHT,
+    model: Any, X: Any = None, *, ax: Axes | None = None, theme: Theme = LIGHT
 ) -> Axes:
     """Draw how much of each row the landmarks leave out.
 

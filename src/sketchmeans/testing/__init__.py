@@ -43,10 +43,7 @@ if find_spec("pytest") is None:
     )
 
 from sketchmeans.testing.kernels import KernelContract
-from sketchmeans.testing.selectors import (
-    SeedingContract,
-    SelectorContract,
-)
+from sketchmeans.testing.selectors import SeedingContract, SelectorContract
 from sketchmeans.testing.sources import SourceContract
 
 __all__ = ["KernelContract", "SeedingContract", "SelectorContract", "SourceContract"]

@@ -144,10 +144,7 @@ def nystrom_error_bounds(
         gram, roots = matrix.gram(np.arange(n)), np.sqrt(matrix.weights)
         if labels is None:
             model = KernelKMeans(
-                K + 1,
-                kernel="precomputed",
-                n_jobs=n_jobs,
-                random_state=problem.rng,
+                K + 1, kernel="precomputed", n_jobs=n_jobs, random_state=problem.rng
             )
             labels = model.fit(gram, sample_weight=matrix.weights).labels_
     H, P = gram * (roots[:, None] * roots), _indicators(labels, roots, K + 1)
