@@ -233,17 +233,20 @@ class FeatureSelector(OneToOneFeatureMixin, Reducer):
         return names[self.get_support()]
 
 
+def _find_product(rows: Rows, reducer: Any) -> Product:
+    """Return what a fitted reducer, of ours or from elsewhere, does with blocks."""
+    sketch: Sketch | None = getattr(reducer, "_sketch", None)
+    if sketch is None:
+        return cast(Product, reducer.transform)
+    return sketch.product(rows.dtype, rows.workers)
+
+
 class ReducedRows(Rows):
     """A lazy view: the features of a row are computed when it is read."""
 
     def __init__(self, source: Rows, reducer: Any) -> None:
         self.source = source
-        sketch = getattr(reducer, "_sketch", None)
-        self._multiply = (
-            reducer.transform  # a transformer from elsewhere
-            if sketch is None
-            else sketch.product(source.dtype, source.workers)
-        )
+        self._multiply = _find_product(source, reducer)
         probe = self._reduce(source.block(0, 1))
         super().__init__(probe, source.workers, source.weights)
         self.weight_unit = source.weight_unit
@@ -332,12 +335,7 @@ def reduce_rows(rows: Rows, reducer: Any) -> Any:
     """Return the view of rows through a fitted reducer, wherever they are."""
     if find_adapter(rows) is None:
         return ReducedRows(rows, reducer)
-    remote, sketch = cast(Any, rows), getattr(reducer, "_sketch", None)
-    multiply = (
-        reducer.transform
-        if sketch is None
-        else sketch.product(rows.dtype, rows.workers)
-    )
+    remote, multiply = cast(Any, rows), _find_product(rows, reducer)
     return remote.view(lambda block: toarray(multiply(block)))
 
 

@@ -7,9 +7,9 @@ a fitted model and a table, or in their place what `sketchmeans.diagnostics` fou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib import patheffects
@@ -37,6 +37,8 @@ from sketchmeans.report.drawing import (
     use_count_axis,
 )
 
+Found = TypeVar("Found")
+
 #: Clusters that get a bar or a row of their own, and columns of a heat map.
 MOST_BARS, MOST_COLUMNS = 40, 24
 #: Up to how many clusters all are numbered on a map; beyond, only the largest few.
@@ -46,17 +48,12 @@ _MOST_NUMBERS, _FEW_NUMBERS = 30, 12
 _NAMED_BARS, _NAMED_ROWS = 4, 12
 
 
-def _find_summary(model: Any, X: Any) -> ClusterSummary:
-    """Return the summary of a model on a table, or the one that is given."""
-    if not isinstance(model, ClusterSummary):
-        return cluster_summary(model, _check_table(X))
-    _check_no_table(X)
-    return model
-
-
-def _find_map(model: Any, X: Any) -> RowMap:
-    if not isinstance(model, RowMap):
-        return row_map(model, _check_table(X))
+def _find(
+    kind: type[Found], compute: Callable[..., Found], model: Any, X: Any
+) -> Found:
+    """Return what is known of a model on a table, or the result that is given."""
+    if not isinstance(model, kind):
+        return compute(model, _check_table(X))
     _check_no_table(X)
     return model
 
@@ -102,7 +99,7 @@ def plot_map(
     ax : Axes, optional
     theme : Theme
     """
-    found = _find_map(model, X)
+    found = _find(RowMap, row_map, model, X)
     ax = prepare_axes(ax, theme)
     flat = not found.shares[1] > 0.0
     # Rows on a line would cover each other: they are scattered across it.
@@ -178,7 +175,7 @@ def plot_sizes(
     ax : Axes, optional
     theme : Theme
     """
-    summary = _find_summary(model, X)
+    summary = _find(ClusterSummary, cluster_summary, model, X)
     ax = prepare_axes(ax, theme)
     order = np.argsort(-summary.sizes, kind="stable")
     n, sizes = len(order), summary.sizes[order]
@@ -235,7 +232,7 @@ def plot_margins(
     ax : Axes, optional
     theme : Theme
     """
-    summary = _find_summary(model, X)
+    summary = _find(ClusterSummary, cluster_summary, model, X)
     ax = prepare_axes(ax, theme)
     draw_histogram(ax, *summary.margin_histogram(), theme)
     ax.set(xlabel="Margin: 0 on a border between clusters", ylabel="Rows")
@@ -255,7 +252,7 @@ def plot_residual(
     ax : Axes, optional
     theme : Theme
     """
-    found = _find_map(model, X)
+    found = _find(RowMap, row_map, model, X)
     if found.residuals is None:
         raise ValueError("model should be one that has landmarks.")
     ax = prepare_axes(ax, theme)
@@ -290,7 +287,7 @@ def plot_features(
     theme : Theme
     """
     if isinstance(model, ClusterSummary):
-        summary = _find_summary(model, X)
+        summary = _find(ClusterSummary, cluster_summary, model, X)
     else:
         opened = open_described(model, _check_table(X), feature_names)
         summary, feature_names = summarize_members(opened)[0], opened.names
