@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -38,6 +39,7 @@ from sketchmeans.numerics.parameters import all_or_nothing, as_generator, is_aut
 _RESTART_WORK = 2.4e9
 
 
+@dataclass(eq=False, repr=False)
 class KernelKMeans(KernelClusterer):
     """Exact kernel k-means on the n × n Gram matrix.
 
@@ -125,38 +127,21 @@ class KernelKMeans(KernelClusterer):
     [np.float64(150.0), np.float64(150.0)]
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernel: str | Kernel | Callable[..., float] = "rbf",
-        gamma: Gamma = "mean",
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: Mapping[str, Any] | None = None,
-        init: Any = "auto",
-        n_init: int | str = "auto",
-        max_iter: int = 300,
-        tol: float | str = "auto",
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    kernel: str | Kernel | Callable[..., float] = "rbf"
+    gamma: Gamma = "mean"
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: Mapping[str, Any] | None = None
+    init: Any = "auto"
+    n_init: int | str = "auto"
+    max_iter: int = 300
+    tol: float | str = "auto"
+    max_memory: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: Any = None
 
     @all_or_nothing
     @with_callbacks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -59,6 +59,7 @@ def _has_rows(model: NystromKMeans) -> bool:
     return not model.__sklearn_tags__().input_tags.pairwise
 
 
+@dataclass(eq=False, repr=False)
 class NystromKMeans(KernelClusterer):
     """Nyström kernel k-means: centroids in the span of a few landmarks.
 
@@ -192,48 +193,26 @@ class NystromKMeans(KernelClusterer):
     #: Paths of files belong to one call; they are not metadata to route.
     __metadata_request__fit = {"checkpoint": UNUSED, "labels_out": UNUSED}  # noqa: RUF012
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernel: str | Kernel | Callable[..., float] = "rbf",
-        gamma: Gamma = "mean",
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: Mapping[str, Any] | None = None,
-        n_landmarks: int | str = "auto",
-        landmarks: Any = "uniform",
-        reducer: Any = None,
-        rank: int | None = None,
-        init: Any = "auto",
-        n_init: int | str = "auto",
-        max_iter: int = 300,
-        tol: float | str = "auto",
-        algorithm: str = "progressive",
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.reducer = reducer
-        self.rank = rank
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.algorithm = algorithm
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    kernel: str | Kernel | Callable[..., float] = "rbf"
+    gamma: Gamma = "mean"
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: Mapping[str, Any] | None = None
+    n_landmarks: int | str = "auto"
+    landmarks: Any = "uniform"
+    reducer: Any = None
+    rank: int | None = None
+    init: Any = "auto"
+    n_init: int | str = "auto"
+    max_iter: int = 300
+    tol: float | str = "auto"
+    algorithm: str = "progressive"
+    max_memory: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: Any = None
 
     @all_or_nothing
     @with_callbacks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -46,6 +46,7 @@ _SMALL_WORK = 2e8
 _CLUSTERS_REFINED = 150
 
 
+@dataclass(eq=False, repr=False)
 class SketchedKMeans(Clusterer):
     """k-means that looks for the partition in a few sketched features (B14).
 
@@ -135,32 +136,18 @@ class SketchedKMeans(Clusterer):
 
     _takes_dask = True
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        reducer: str | BaseEstimator | None = "auto",
-        refine_max_iter: int = 300,
-        init: Any = "auto",
-        n_init: int | str = "auto",
-        max_iter: int = 300,
-        tol: float | str = "auto",
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.reducer = reducer
-        self.refine_max_iter = refine_max_iter
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    reducer: str | BaseEstimator | None = "auto"
+    refine_max_iter: int = 300
+    init: Any = "auto"
+    n_init: int | str = "auto"
+    max_iter: int = 300
+    tol: float | str = "auto"
+    max_memory: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: Any = None
 
     @all_or_nothing
     @with_callbacks

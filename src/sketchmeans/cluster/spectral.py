@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -69,6 +70,7 @@ _MORE_VALUES = 6
 AFFINITIES = ("nearest-landmarks", "rbf", "precomputed")
 
 
+@dataclass(eq=False, repr=False)
 class SpectralKMeans(Clusterer):
     """Spectral clustering: clusters of any shape, by normalised cuts of a graph.
 
@@ -185,36 +187,20 @@ class SpectralKMeans(Clusterer):
     #: Paths of files belong to one call; they are not metadata to route.
     __metadata_request__fit = {"checkpoint": UNUSED, "labels_out": UNUSED}  # noqa: RUF012
 
-    def __init__(
-        self,
-        n_clusters: int | str = 8,
-        *,
-        affinity: str = "nearest-landmarks",
-        gamma: float | str = "auto",
-        n_landmarks: int | str = "auto",
-        n_neighbors: int | str = "auto",
-        whiten: bool | str = "auto",
-        n_init: int | str = "auto",
-        max_iter: int = 300,
-        tol: float = 0.0,
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters  # type: ignore[assignment]
-        self.affinity = affinity
-        self.gamma = gamma
-        self.n_landmarks = n_landmarks
-        self.n_neighbors = n_neighbors
-        self.whiten = whiten
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    n_clusters: int | str = 8  # type: ignore[assignment]  # also "auto"
+    _: KW_ONLY
+    affinity: str = "nearest-landmarks"
+    gamma: float | str = "auto"
+    n_landmarks: int | str = "auto"
+    n_neighbors: int | str = "auto"
+    whiten: bool | str = "auto"
+    n_init: int | str = "auto"
+    max_iter: int = 300
+    tol: float = 0.0
+    max_memory: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: Any = None
 
     @all_or_nothing
     @with_callbacks

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import (
@@ -58,6 +59,7 @@ from sketchmeans.numerics.parameters import all_or_nothing
 NO_CLUSTER = -1
 
 
+@dataclass(eq=False, repr=False)
 class TableClusterer(
     FittedHTML,
     CallbackSupportMixin,
@@ -164,31 +166,21 @@ class TableClusterer(
     #: A path is of one fit, and not metadata that a search could pass on.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"checkpoint": UNUSED}
 
-    labels_: Any = FitOnly()
+    labels_ = cast(Any, FitOnly())
     cost_ = of_estimator("cost_", "Mean squared distance of the rows that are kept.")
     inertia_ = of_estimator("inertia_", "Sum of squared distances of these rows.")
     cluster_sizes_ = of_estimator("cluster_sizes_", "Number of rows by cluster.")
     n_iter_ = of_estimator("n_iter_", "Number of passes over all rows.")
     converged_ = of_estimator("converged_", "Whether the passes met `tol`.")
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        columns: Sequence[Column] | None = None,
-        exclude: Sequence[Column] | None = None,
-        label_column: Column | None = None,
-        as_kinds: Mapping[str, str] | None = None,
-        scale: str = "auto",
-        missing: str = "auto",
-    ) -> None:
-        self.estimator = estimator
-        self.columns = columns
-        self.exclude = exclude
-        self.as_kinds = as_kinds
-        self.label_column = label_column
-        self.scale = scale
-        self.missing = missing
+    estimator: Any
+    _: KW_ONLY
+    columns: Sequence[Column] | None = None
+    exclude: Sequence[Column] | None = None
+    label_column: Column | None = None
+    as_kinds: Mapping[str, str] | None = None
+    scale: str = "auto"
+    missing: str = "auto"
 
     @all_or_nothing
     @with_callbacks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from sketchmeans.numerics.parallel import Workers
 _STRIP = 256
 
 
+@dataclass(eq=False, repr=False)
 class Pairwise(Kernel):
     """Any other kernel that scikit-learn's `pairwise_kernels` knows, or a callable.
 
@@ -44,13 +46,8 @@ class Pairwise(Kernel):
     array([[3.]])
     """
 
-    def __init__(
-        self,
-        metric: str | Callable[..., float] = "chi2",
-        params: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.metric = metric
-        self.params = params
+    metric: str | Callable[..., float] = "chi2"
+    params: Mapping[str, Any] | None = None
 
     @property
     def positive_definite(self) -> bool:  # type: ignore[override]

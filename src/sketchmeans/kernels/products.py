@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +72,7 @@ class Linear(_FeatureKernel):
         return X
 
 
+@dataclass(eq=False, repr=False)
 class Polynomial(_ProductKernel):
     """``k(x, z) = (gamma x·z + coef0)^degree``.
 
@@ -89,12 +91,9 @@ class Polynomial(_ProductKernel):
 
     proven = True
 
-    def __init__(
-        self, gamma: Gamma = "mean", degree: float = 3, coef0: float = 1.0
-    ) -> None:
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
+    gamma: Gamma = "mean"
+    degree: float = 3
+    coef0: float = 1.0
 
     @property
     def positive_definite(self) -> bool:  # type: ignore[override]
@@ -114,6 +113,7 @@ class Polynomial(_ProductKernel):
         return np.power(values, self.degree, out=values)
 
 
+@dataclass(eq=False, repr=False)
 class Sigmoid(_ProductKernel):
     """``k(x, z) = tanh(gamma x·z + coef0)``, which is not positive definite.
 
@@ -129,9 +129,8 @@ class Sigmoid(_ProductKernel):
 
     positive_definite = False
 
-    def __init__(self, gamma: Gamma = "mean", coef0: float = 1.0) -> None:
-        self.gamma = gamma
-        self.coef0 = coef0
+    gamma: Gamma = "mean"
+    coef0: float = 1.0
 
     def _finish(self, values: Array) -> Array:
         values *= float(self.gamma)

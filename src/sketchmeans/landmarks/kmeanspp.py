@@ -222,6 +222,7 @@ def refine_landmarks(
     return landmarks
 
 
+@dataclass(eq=False, repr=False)
 class Centroids(CallbackSupportMixin, BaseEstimator):
     """Centroids of k-means in the input space: Lloyd from k-means++.
 
@@ -251,10 +252,9 @@ class Centroids(CallbackSupportMixin, BaseEstimator):
     ((20, 2), None)
     """
 
-    def __init__(self, n_init: int = 1, max_iter: int = 20, tol: float = 1e-3) -> None:
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
+    n_init: int = 1
+    max_iter: int = 20
+    tol: float = 1e-3
 
     @with_callbacks
     def select(

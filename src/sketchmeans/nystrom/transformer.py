@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -46,6 +47,7 @@ _N_CLUSTERS = 8
 NORMS = ("trace", "frobenius", "spectral")
 
 
+@dataclass(eq=False, repr=False)
 class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Features of rank r whose inner products approximate a kernel.
 
@@ -135,34 +137,19 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     _takes_dask = True
 
-    def __init__(
-        self,
-        kernel: str | Kernel | Callable[..., float] = "rbf",
-        *,
-        gamma: Gamma = "mean",
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: Mapping[str, Any] | None = None,
-        n_landmarks: int | str = "auto",
-        landmarks: Any = "uniform",
-        rank: int | None = None,
-        rank_method: str = "landmarks",
-        max_memory: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.rank = rank
-        self.rank_method = rank_method
-        self.max_memory = max_memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    kernel: str | Kernel | Callable[..., float] = "rbf"
+    _: KW_ONLY
+    gamma: Gamma = "mean"
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: Mapping[str, Any] | None = None
+    n_landmarks: int | str = "auto"
+    landmarks: Any = "uniform"
+    rank: int | None = None
+    rank_method: str = "landmarks"
+    max_memory: float | str | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     @all_or_nothing
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
