@@ -12,6 +12,8 @@ from pyarrow import parquet as pq
 
 from sketchmeans.data.preparation import as_table
 from sketchmeans.data.sources import files, open_records, records
+from sketchmeans.data.sources.formats import OPTIONS
+from sketchmeans.data.sources.records import TYPED_READERS
 
 N = 50
 TABLE = pa.table(
@@ -153,3 +155,8 @@ def test_a_table_without_rows_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n")
     with pytest.raises(ValueError, match=r"t\.csv has no rows; at least one is needed"):
         open_records(tmp_path / "t.csv")
+
+
+def test_every_format_with_named_columns_can_be_read_with_types():
+    named = {module for module, options in OPTIONS.items() if "columns" in options}
+    assert named == set(TYPED_READERS)

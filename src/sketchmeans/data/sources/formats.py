@@ -32,7 +32,7 @@ FORMATS = {
 }
 #: The options that mean something to each of them.
 _TABLE = ("columns", "label_column", "dtype")
-_OPTIONS: dict[str, tuple[str, ...]] = {
+OPTIONS: dict[str, tuple[str, ...]] = {
     "npy": (),
     "npz": (),
     "parquet": _TABLE,
@@ -98,7 +98,7 @@ def check_options(state: FileState, options: ReadOptions) -> None:
         if isinstance(value, Dialect):  # name what the user has said
             said = ((k, v) for k, v in vars(value).items() if v not in (None, ()))
             option, value = next(said, (option, None))
-        if value is not None and option not in _OPTIONS[module]:
+        if value is not None and option not in OPTIONS[module]:
             raise ValueError(
                 f"{option}={value!r} should be None for {state.path}: a "
                 f"{suffix_of(state.path)} file has {reason}."
@@ -107,7 +107,7 @@ def check_options(state: FileState, options: ReadOptions) -> None:
 
 def has_option(state: FileState, option: str) -> bool:
     """Say whether an option means something to the format of a file."""
-    return option in _OPTIONS[FORMATS[suffix_of(state.path)][0]]
+    return option in OPTIONS[FORMATS[suffix_of(state.path)][0]]
 
 
 def is_stream(X: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -25,7 +25,7 @@ from sketchmeans.data.sources.derived import (
     show_names,
 )
 from sketchmeans.data.sources.files import FileState, suffix_of
-from sketchmeans.data.sources.formats import has_option
+from sketchmeans.data.sources.formats import FORMATS
 from sketchmeans.data.sources.partitions import Value
 
 #: Bytes of a batch of a Parquet file, and most that a value of any type is taken for.
@@ -133,7 +133,8 @@ def open_records(
         own = columns
         if columns is not None and constants:
             own = [name for name in columns if name not in constants]
-        schema, batches = _open_file(state, own, options)
+        module, _ = FORMATS[suffix_of(state.place)]
+        schema, batches = TYPED_READERS[module](state, own, options)
         if constants:
             schema, batches = _add_constants(schema, batches, constants, columns)
         opened.append((schema, batches))
@@ -170,21 +171,6 @@ def _add_constants(
     return wider, LoadedBatches(batches.edges, 2 * _BATCH_BYTES, load)
 
 
-def _open_file(
-    state: FileState, columns: Sequence[str] | None, options: ReadOptions
-) -> tuple[pa.Schema, Batches]:
-    suffix = suffix_of(state.place)
-    if suffix in (".parquet", ".pq"):
-        return _open_parquet(state, columns)
-    if suffix in (".arrow", ".feather"):
-        return _open_arrow(state, columns)
-    if has_option(state, "sheet"):
-        from sketchmeans.data.sources.spreadsheet import as_text
-
-        state = as_text(state, options)
-    return delimited.open_typed(state, columns, options)
-
-
 def _unify(files: Sequence[str], schemas: list[pa.Schema]) -> pa.Schema:
     """Return the types that hold the columns of all files."""
     fields = []
@@ -219,7 +205,7 @@ def _pick(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 
 def _open_parquet(
-    state: FileState, columns: Sequence[str] | None
+    state: FileState, columns: Sequence[str] | None, options: ReadOptions
 ) -> tuple[pa.Schema, Batches]:
     file = parquet.open_file(state)
     names = _choose(state.path, file.schema_arrow, columns)
@@ -237,7 +223,7 @@ def _open_parquet(
 
 
 def _open_arrow(
-    state: FileState, columns: Sequence[str] | None
+    state: FileState, columns: Sequence[str] | None, options: ReadOptions
 ) -> tuple[pa.Schema, Batches]:
     schema = arrow.open_file(state).schema
     names = _choose(state.path, schema, columns)
@@ -255,6 +241,24 @@ def _open_arrow(
 
     size = max(counts, default=0) * len(names) * _VALUE_BYTES
     return _pick(schema, names), LoadedBatches(np.cumsum([0, *counts]), size, load)
+
+
+def _open_spreadsheet(
+    state: FileState, columns: Sequence[str] | None, options: ReadOptions
+) -> tuple[pa.Schema, Batches]:
+    from sketchmeans.data.sources.spreadsheet import as_text
+
+    return delimited.open_typed(as_text(state, options), columns, options)
+
+
+#: What opens a file with the types of its columns, for each module of `formats` whose
+#: columns have names.
+TYPED_READERS: Mapping[str, Callable[..., tuple[pa.Schema, Batches]]] = {
+    "parquet": _open_parquet,
+    "arrow": _open_arrow,
+    "delimited": delimited.open_typed,
+    "spreadsheet": _open_spreadsheet,
+}
 
 
 def source_records(source: Source, columns: Sequence[str | int] | None) -> Records:
