@@ -82,9 +82,9 @@ class CutSearch:
         k-means on the landmarks' rows of the first k eigenvectors, scaled to length
         one, gives the start; weighted kernel k-means on all rows never raises its cut.
         """
-        masses = np.asarray(gram.sum(axis=1)).ravel()
-        labels = self._cluster_landmarks(spectrum, masses, k, rng, engine.rows)
-        centers = _start_centers(engine, gram, masses, labels, k)
+        degrees = np.asarray(gram.sum(axis=1)).ravel()
+        labels = self._cluster_landmarks(spectrum, degrees, k, rng, engine.rows)
+        centers = _start_centers(engine, gram, degrees, labels, k)
 
         def run(loop: SavedLoop | None = None) -> list[LloydResult]:
             return lloyd(
@@ -110,14 +110,14 @@ class CutSearch:
     def _cluster_landmarks(
         self,
         spectrum: Spectrum,
-        masses: Array,
+        degrees: Array,
         k: int,
         rng: np.random.Generator,
         rows: Rows,
     ) -> Array:
         """Return a cluster for each landmark, by k-means on its spectral features."""
-        labels = np.zeros(len(masses), dtype=np.int32)
-        present = np.flatnonzero(masses > 0.0)
+        labels = np.zeros(len(degrees), dtype=np.int32)
+        present = np.flatnonzero(degrees > 0.0)
         if len(present) <= k:
             labels[present] = np.arange(len(present))
             return labels
@@ -127,7 +127,7 @@ class CutSearch:
         features = spectrum.vectors[present, :width]
         lengths = np.linalg.norm(features, axis=1, keepdims=True)
         features = features / np.maximum(lengths, np.finfo(float).tiny)
-        points = Rows(features, rows.workers, masses[present] / masses.mean())
+        points = Rows(features, rows.workers, degrees[present] / degrees.mean())
         schedule = Schedule(self.n_init, _LANDMARK_PASSES, 1e-4, 0, swaps=self.swaps)
         progress = self.progress.silent()
         search = Search(schedule, squared_distances_among, progress)
@@ -141,25 +141,25 @@ class CutSearch:
 
 
 def _start_centers(
-    engine: BlockEngine, gram: sparse.csr_array, masses: Array, labels: Array, k: int
+    engine: BlockEngine, gram: sparse.csr_array, degrees: Array, labels: Array, k: int
 ) -> Centers:
     """Return the centroids of rows that belong to clusters as their landmarks do.
 
     A row is in a cluster with the share of its weights z that go to the landmarks of
     the cluster, so that the sums over rows are those of ``Zᵀ W Z``: no pass is needed.
     """
-    p = len(masses)
+    p = len(degrees)
     member = sparse.csr_array((np.ones(p), (np.arange(p), labels)), shape=(p, k))
     sums = (gram @ member).toarray().T
-    sizes = masses @ member
-    means = np.repeat(masses[None] / masses.sum(), k, axis=0)
+    sizes = degrees @ member
+    means = np.repeat(degrees[None] / degrees.sum(), k, axis=0)
     full = sizes > 0.0
     means[full] = sums[full] / sizes[full, None]
     return engine.centers_of_means(means[None])
 
 
 def weigh_graph(engine: BlockEngine) -> sparse.csr_array:
-    """Return ``Zᵀ W Z`` of all rows, and set the masses of the engine's space."""
+    """Return ``Zᵀ W Z`` of all rows, and set the degrees of the engine's space."""
     gram: sparse.csr_array = engine.backend.run(LandmarkGram())[1]
     assert isinstance(engine.space, GraphSpace)
     engine.space.weigh(np.asarray(gram.sum(axis=1)).ravel())

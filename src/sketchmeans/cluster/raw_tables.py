@@ -73,7 +73,7 @@ def prepare_elsewhere(
     if has_names:
         # Columns of words and dates have become features of other names.
         is_same = model.features_ == model.columns_
-        rows.shell = adapter.empty_table(X) if is_same else prepared.empty_table()
+        rows.meta = adapter.empty_table(X) if is_same else prepared.empty_table()
     return PreparedElsewhere(rows), weights
 
 

@@ -135,7 +135,7 @@ def validate_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     if reset:
         vars(estimator).pop("zero_based_", None)
     if find_adapter(table) is not None:
-        names = table.shell
+        names = table.meta
     elif isinstance(table, Source):
         if not reset:
             zero_based = getattr(estimator, "zero_based_", None)

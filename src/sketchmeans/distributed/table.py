@@ -38,7 +38,7 @@ class DaskTable:
     """A Dask array or dataframe, cut into partitions of whole rows.
 
     The parts are arrays, CSR matrices or pandas DataFrames; `lengths` are None where
-    Dask does not know them, and `shell` is a table without rows that has the width and
+    Dask does not know them, and `meta` is a table without rows that has the width and
     names of this one.
     """
 
@@ -52,7 +52,7 @@ class DaskTable:
         collection: Any,
         lengths: list[int] | None,
         dtype: np.dtype[Any],
-        shell: Any,
+        meta: Any,
     ) -> None:
         delayed = np.ravel(collection.to_delayed()).tolist()
         graph = _with_own_keys(delayed[0].__dask_graph__()) if delayed else {}
@@ -68,8 +68,8 @@ class DaskTable:
         self._collection = collection
         self.known_lengths = lengths
         self.dtype = dtype
-        self.shell = shell
-        self.n_features = int(shell.shape[1])
+        self.meta = meta
+        self.n_features = int(meta.shape[1])
 
     def delayed(self) -> list[Delayed]:
         """Return the parts as Dask's own tasks.
@@ -116,7 +116,7 @@ class DaskTable:
 
     def declared(self, number: int, length: int | None) -> Declared:
         """Return what Dask says of a partition; a length of None is not known."""
-        names = tuple(self.shell.columns) if hasattr(self.shell, "columns") else None
+        names = tuple(self.meta.columns) if hasattr(self.meta, "columns") else None
         return Declared(number, length, self.n_features, names)
 
     @cached_property
@@ -143,7 +143,7 @@ class DaskTable:
     @property
     def is_sparse(self) -> bool:
         """Whether the partitions are CSR matrices, which a Dask array does not say."""
-        return not hasattr(self.shell, "columns") and self._sample[0]
+        return not hasattr(self.meta, "columns") and self._sample[0]
 
     @property
     def nnz(self) -> int:
@@ -214,8 +214,8 @@ def _from_array(X: Any) -> DaskTable:
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     lengths = None if np.isnan(X.shape[0]) else [int(n) for n in X.chunks[0]]
-    shell = np.empty((0, int(X.shape[1])))
-    return DaskTable(X, lengths, X.dtype, shell)
+    meta = np.empty((0, int(X.shape[1])))
+    return DaskTable(X, lengths, X.dtype, meta)
 
 
 def _from_frame(X: Any) -> DaskTable:

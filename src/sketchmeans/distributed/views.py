@@ -30,7 +30,7 @@ class MappedTable(DaskTable):
         self.source = source
         self.known_lengths = source.known_lengths
         self.dtype, self.n_features = probe.dtype, probe.shape[1]
-        self.shell = np.empty((0, self.n_features), self.dtype)
+        self.meta = np.empty((0, self.n_features), self.dtype)
         self._function = literal(function)
         self._height = block_height(source.n_features, self.n_features)
         self.parts = self._map_parts(source.parts)

@@ -35,15 +35,15 @@ def exchange_rows(
     member = np.zeros((n, n_clusters))
     member[rows, labels] = w
     sums = distances @ member  # Σ_l w_l ‖x_i − x_l‖² over the rows l of a cluster
-    mass = member.sum(axis=0)
-    inner = 0.5 * np.einsum("ij,ij->j", member, sums)  # mass times the cluster's cost
+    weight = member.sum(axis=0)
+    inner = 0.5 * np.einsum("ij,ij->j", member, sums)  # weight times the cluster's cost
     for _ in range(n):
-        size = np.where(mass > 0.0, mass, 1.0)
+        size = np.where(weight > 0.0, weight, 1.0)
         to = sums / size - inner / size**2  # squared distances to the means
-        left = mass[labels] - w
-        leave = np.divide(mass[labels], left, out=np.zeros(n), where=left > 0.0)
-        joined = mass + w[:, None]
-        join = np.divide(mass, joined, out=np.zeros_like(to), where=joined > 0.0)
+        left = weight[labels] - w
+        leave = np.divide(weight[labels], left, out=np.zeros(n), where=left > 0.0)
+        joined = weight + w[:, None]
+        join = np.divide(weight, joined, out=np.zeros_like(to), where=joined > 0.0)
         change = w[:, None] * (join * to) - (w * leave * to[rows, labels])[:, None]
         change[rows, labels] = 0.0
         i, j = divmod(int(change.argmin()), n_clusters)
@@ -54,7 +54,7 @@ def exchange_rows(
         inner[j] += w[i] * sums[i, j]
         sums[:, old] -= w[i] * distances[:, i]
         sums[:, j] += w[i] * distances[:, i]
-        mass[old] -= w[i]
-        mass[j] += w[i]
+        weight[old] -= w[i]
+        weight[j] += w[i]
         labels[i] = j
     return labels

@@ -32,7 +32,7 @@ class GraphSpace:
     ----------
     graph : Graph
         Maps blocks of rows to rows of Z.
-    masses : ndarray of shape (p,), optional
+    degrees : ndarray of shape (p,), optional
         The diagonal of Λ, which a first pass over all rows finds: see `weigh`.
     """
 
@@ -41,19 +41,19 @@ class GraphSpace:
     is_euclidean = False
     constant_norm: float | None = None
 
-    def __init__(self, graph: Graph, masses: Array | None = None) -> None:
+    def __init__(self, graph: Graph, degrees: Array | None = None) -> None:
         self.graph = graph
         self.n_columns = graph.n_columns
         self.height = graph.height
         self.row_bytes = graph.row_bytes
         self._inverse = np.zeros(0)
-        if masses is not None:
-            self.weigh(masses)
+        if degrees is not None:
+            self.weigh(degrees)
 
-    def weigh(self, masses: Array) -> None:
+    def weigh(self, degrees: Array) -> None:
         """Set Λ; landmarks of weight 0 are connected only to rows of weight 0."""
         self._inverse = np.divide(
-            1.0, masses, out=np.zeros_like(masses), where=masses > 0.0
+            1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0.0
         )
 
     def kernel_block(self, block: Block, out: Array | None = None) -> sparse.csr_array:

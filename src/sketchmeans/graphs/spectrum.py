@@ -66,9 +66,9 @@ def smallest_eigenvalues(gram: sparse.csr_array, count: int) -> Spectrum:
     array([0., 0., 1.])
     """
     p = gram.shape[0]
-    masses = np.asarray(gram.sum(axis=1)).ravel()
-    present = np.flatnonzero(masses > 0.0)
-    roots = np.sqrt(masses[present])
+    degrees = np.asarray(gram.sum(axis=1)).ravel()
+    present = np.flatnonzero(degrees > 0.0)
+    roots = np.sqrt(degrees[present])
     inner = sparse.csr_array(gram[present][:, present]) if len(present) < p else gram
     scale = sparse.diags_array(1.0 / roots)
     A = sparse.csr_array(scale @ inner @ scale)

@@ -71,7 +71,7 @@ class SparkTable:
         return int(first[0])
 
     @property
-    def shell(self) -> Any:
+    def meta(self) -> Any:
         """A table without rows that has the width and the names of this one."""
         if self.names is None:
             return np.empty((0, self.n_features))

@@ -179,8 +179,8 @@ def _compute_eigenvalues(problem: Problem, size: int) -> tuple[Array, int, bool]
         return np.empty(0), 0, True
     if total > size:
         chosen = np.sort(problem.rng.choice(chosen, size, replace=False))
-    masses = matrix.weights[chosen] * (total / len(chosen))
-    values = Spectrum(matrix, Dictionary(chosen, masses)).values[::-1]
+    weights = matrix.weights[chosen] * (total / len(chosen))
+    values = Spectrum(matrix, Dictionary(chosen, weights)).values[::-1]
     noise = 0.0  # that of float64 is cut off already
     if is_given(problem.kernel):
         noise = relative_cut(len(chosen), float_type(rows.X.dtype))
