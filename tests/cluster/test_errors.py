@@ -313,7 +313,7 @@ def test_prediction_names_the_row_that_is_not_finite(estimator, make, method):
 @both
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "cosine", "laplacian", "poly"])
 @pytest.mark.parametrize("gamma", [0.5, "mean"])
-@pytest.mark.filterwarnings("ignore:.*has no use for gamma")
+@pytest.mark.filterwarnings("ignore:.*does not use gamma")
 def test_every_kernel_sees_what_is_not_finite(estimator, kernel, gamma):
     bad = X.copy()
     bad[41, 0] = np.inf

@@ -617,7 +617,7 @@ def test_wrong_dictionaries(change, text):
     with pytest.raises(ValueError, match=text):
         found.predict(row)
     if "age" in row:  # as a later row of several
-        with pytest.raises(ValueError, match=r"X\[1\]|do not go together|go with"):
+        with pytest.raises(ValueError, match=r"X\[1\]|types that do not match|go with"):
             found.predict([frame.to_dict("records")[0], row])
     with pytest.raises(ValueError, match="fitted to columns without names"):
         TableClusterer(nystrom()).fit(frame[FEATURES].to_numpy(float)).predict(row)

@@ -96,7 +96,7 @@ def test_a_parameter_that_the_kernel_does_not_have_warns(kernel, name):
     if name in USED[kernel]:
         model.fit(table)  # a warning would be an error
         return
-    text = f"^kernel='{kernel}' has no use for {name}={GIVEN[name]}.$"
+    text = f"^kernel='{kernel}' does not use {name}={GIVEN[name]}.$"
     with pytest.warns(UserWarning, match=text):
         model.fit(table)
 
@@ -105,7 +105,7 @@ def test_one_warning_names_all_parameters_without_use():
     with pytest.warns(UserWarning, match="kernel='linear'") as caught:
         KernelKMeans(2, kernel="linear", random_state=0, **GIVEN).fit(X)
     (warning,) = caught
-    assert "has no use for gamma=0.1, degree=2, coef0=0.5." in str(warning.message)
+    assert "does not use gamma=0.1, degree=2, coef0=0.5." in str(warning.message)
 
 
 def test_defaults_are_not_given_however_they_are_spelt():
@@ -113,7 +113,7 @@ def test_defaults_are_not_given_however_they_are_spelt():
     KernelKMeans(2, kernel="linear", random_state=0, **defaults).fit(X)
 
 
-@pytest.mark.filterwarnings("ignore:kernel='linear' has no use for gamma")
+@pytest.mark.filterwarnings("ignore:kernel='linear' does not use gamma")
 def test_a_search_over_kernels_and_their_parameters_runs():
     grid = {"kernel": ["rbf", "linear"], "gamma": [0.1, 0.5]}
     search = GridSearchCV(KernelKMeans(2, random_state=0), grid, cv=2)

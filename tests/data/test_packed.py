@@ -69,7 +69,9 @@ def test_damaged_ones_are_refused(tmp_path, packing):
     for wrong in (data[: len(data) // 2], data[:30] + b"xxxxxxxx" + data[38:], b"text"):
         path = tmp_path / f"t.csv.{packing}"
         path.write_bytes(wrong)
-        with pytest.raises(ValueError, match=rf"t\.csv\.{packing} cannot be unpacked"):
+        with pytest.raises(
+            ValueError, match=rf"t\.csv\.{packing} cannot be decompressed"
+        ):
             open_rows(path)
 
 

@@ -596,7 +596,7 @@ def test_other_selectors_are_refused(X, name):
     [
         ({}, {"labels_out": "labels.npy"}, "labels_out='labels.npy' should be None"),
         ({"reducer": PCA(2)}, {}, r"PCA\(.*\) cannot be fitted to a Dask"),
-        ({"reducer": "laplacian"}, {}, "never held in one process.*fit_rows"),
+        ({"reducer": "laplacian"}, {}, "never loaded into one process.*fit_rows"),
         ({"reducer": ApproximateSVD(svd="exact")}, {}, "svd='exact' does not work"),
         ({"kernel": "precomputed"}, {}, "'precomputed' does not take a Dask"),
         ({}, {"sample_weight": np.ones(3)}, r"shape=\(3,\) should be \(16384,\)"),

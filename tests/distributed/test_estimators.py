@@ -196,7 +196,7 @@ def test_landmarks_are_chosen_on_workers(X, method):
 
 
 def test_landmarks_that_need_all_rows_are_refused(X):
-    with pytest.raises(ValueError, match="choose these on a sample"):
+    with pytest.raises(ValueError, match="choose on a sample"):
         select_landmarks(_chunked(X), 30, "greedy")
 
 

@@ -124,11 +124,11 @@ def _edit(path, change):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda steps: steps.pop(0), "belong to nothing"),
+        (lambda steps: steps.pop(0), "are not used"),
         (lambda steps: steps.reverse(), "is a NystromKMeans, and model files know"),
         (lambda steps: steps.insert(0, 7), r"steps\[0\] should be a name and a step"),
         (lambda steps: steps[0].update(tuple=["a"]), "should be a name and a step"),
-        (lambda steps: steps.clear(), "should be a list of steps|belong to nothing"),
+        (lambda steps: steps.clear(), "should be a list of steps|are not used"),
     ],
 )
 def test_damaged_pipelines_are_refused(change, text, X, tmp_path):

@@ -109,8 +109,8 @@ OPTIONS: dict[str, Any] = {
     "data": _argument(
         "DATA",
         "A file, a folder or a pattern: .csv, .tsv, .txt, .xlsx, .ods, .parquet, "
-        ".arrow, .feather, .npy, .npz, .svmlight, also packed (.gz, .bz2, .xz, .zst); "
-        "- reads CSV from standard input.",
+        ".arrow, .feather, .npy, .npz, .svmlight, also compressed (.gz, .bz2, .xz, "
+        ".zst); - reads CSV from standard input.",
     ),
     "model": _argument("MODEL", "A file written by fit --model."),
     "info.file": _argument(

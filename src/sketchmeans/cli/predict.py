@@ -54,7 +54,7 @@ def predict(
     labels_only = labels_only or out.endswith(".npy")
     for option, value in (("--unusual", unusual), ("--old", old)):
         if labels_only and value is not None:
-            raise typer.BadParameter(f"{option} has no meaning where labels are all.")
+            raise typer.BadParameter(f"{option} has no meaning for labels alone.")
     fitted = load_clusters(model, takes_pipelines=old is None)
     if old is not None:
         calibrate_by(screen, fitted, old, file_options)
@@ -79,7 +79,7 @@ def predict(
             if not labels_only:
                 screen.print_error(
                     f"{model} holds a {type(inner).__name__} of another library, which "
-                    "has labels alone.",
+                    "gives labels only.",
                     "Warning",
                     "yellow",
                 )

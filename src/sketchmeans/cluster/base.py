@@ -218,14 +218,14 @@ class Clusterer(
             )
         if result.stopped and not result.converged:
             warn_user(
-                f"A callback stopped the fit after {result.n_iter} passes, before the "
-                f"cost fell by no more than tol={self._tolerance:g} of itself.",
+                f"A callback stopped the fit after {result.n_iter} passes, while the "
+                f"relative drop of the cost was above tol={self._tolerance:g}.",
                 ConvergenceWarning,
             )
         elif not result.converged:
             warn_user(
-                f"No convergence after {limit}={getattr(self, limit)} passes: the cost "
-                f"still fell by more than tol={self._tolerance:g} of itself. Raise "
+                f"No convergence after {limit}={getattr(self, limit)} passes: the "
+                f"relative drop of the cost was above tol={self._tolerance:g}. Raise "
                 f"{limit} or tol.",
                 ConvergenceWarning,
             )

@@ -28,8 +28,8 @@ def refuse_collection(X: Any) -> None:
     """Raise if a batch is a collection on a cluster."""
     if find_adapter(X) is not None:
         raise TypeError(
-            "partial_fit does not take a Dask collection, which fit goes through as a "
-            "whole. Give one partition at a time, computed."
+            "partial_fit does not take a Dask collection, which fit takes as a whole. "
+            "Give it one computed partition at a time."
         )
 
 

@@ -110,8 +110,8 @@ class KernelClusterer(Clusterer):
         if typical_exponent(kernel, rows, rng, _MOST_PAIRS) < _ALL_NEAR:
             warn_user(
                 f"gamma={self.gamma!r} is {getattr(kernel, 'gamma', 0.0):.3g}, at "
-                "which most rows are as good as equal: a few rows far from all others "
-                "have set it. Use gamma='median', or leave out such rows.",
+                "which most kernel values are close to 1: a few outlying rows set it. "
+                "Use gamma='median', or leave out such rows.",
             )
 
     def _store_kernel(self, kernel: Kernel, rows: Rows, exemplars: Array) -> None:

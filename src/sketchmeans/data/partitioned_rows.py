@@ -68,8 +68,8 @@ class PartitionedRows(Rows):
 
     def load(self) -> Rows:
         raise TypeError(
-            "Rows on a cluster are never held in one process. Give what wants them a "
-            "sample: fit_rows for a reducer, or X.sample(0.01), or X[::100]."
+            "Rows on a cluster are never loaded into one process. Use a sample: "
+            "fit_rows for a reducer, or X.sample(0.01), or X[::100]."
         )
 
     def show(self, source: PartitionedRows, function: Callable[[Block], Block]) -> None:

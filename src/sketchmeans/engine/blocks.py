@@ -176,7 +176,6 @@ class BlockEngine:
         return centers if given.counts.all() else self.update(given, centers)
 
     def two_nearest(self, centers: Centers) -> TwoNearest:
-        """Return the two nearest centres of every row, for one restart."""
         self._bounds = None  # the next pass is a full one, whatever was before
         left, _ = self.backend.run(FullPass(centers))
         state = self._gather(left)
@@ -311,7 +310,6 @@ class BlockEngine:
         return distances, eps * np.abs(lengths)
 
     def replace_centers(self, centers: Centers, removed: Array, rows: Array) -> Centers:
-        """Return a restart for each row that takes the place of a centre."""
         means = np.repeat(centers.means, len(rows), axis=0)
         means[np.arange(len(rows)), removed] = self.kernel_values(rows)
         return self.centers_of_means(means)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchmeans.data.sampling import draw
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.lloyd import OnPass, lloyd
 from sketchmeans.engine.types import Centers, LloydResult, TwoNearest
@@ -75,9 +76,7 @@ def _costly_rows(
     for cluster in np.argsort(-totals, kind="stable")[:size].tolist():
         members = np.flatnonzero((near.labels == cluster) & (costs > 0.0))
         if len(members) > 1:
-            edges = np.cumsum(costs[members])
-            place = np.searchsorted(edges, rng.random() * edges[-1], side="right")
-            rows.append(members[min(int(place), len(members) - 1)])
+            rows.append(members[draw(costs[members], 1, rng)[0]])
     return np.array(rows, dtype=np.intp)
 
 

@@ -183,11 +183,6 @@ class SavedFit:
         *,
         labels: bool,
     ) -> list[LloydResult]:
-        """Return the results of the next loop, without running it if they are saved.
-
-        It starts at `start` and goes over `n_rows` rows; `labels` says whether labels
-        are needed.
-        """
         shape = LoopShape(n_rows, start.coefficients.shape, labels)
         name = f"stage{self._n_stages}/"
         self._n_stages += 1

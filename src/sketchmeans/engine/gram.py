@@ -231,7 +231,6 @@ class GramEngine:
         return np.asarray(np.where(member, distances, np.inf).argmin(axis=0))
 
     def two_nearest(self, centers: GramCenters) -> TwoNearest:
-        """Return the two nearest centres of every row, for one restart."""
         distances = self.distances(centers)[:, 0]
         rows, labels = np.arange(len(distances)), distances.argmin(axis=1)
         first = np.maximum(distances[rows, labels], 0.0)
@@ -241,7 +240,6 @@ class GramEngine:
     def replace_centers(
         self, centers: GramCenters, removed: Array, rows: Array
     ) -> GramCenters:
-        """Return a restart for each row that takes the place of a centre."""
         many = centers.select(np.zeros(len(rows), dtype=np.intp))
         restarts = np.arange(len(rows))
         many.coefficients[:, restarts, removed] = 0.0

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from sketchmeans.data.sampling import draw
 from sketchmeans.engine.types import TwoNearest
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import (
@@ -85,7 +86,7 @@ class KMeansPlusPlus(BaseEstimator):
         self, distances_to: Distances, weights: Array, k: int, rngs: Generators
     ) -> Array:
         chosen = np.empty((len(rngs), k), dtype=np.intp)
-        chosen[:, 0] = [_draw(weights, rng, 1)[0] for rng in rngs]
+        chosen[:, 0] = [draw(weights, 1, rng)[0] for rng in rngs]
         closest = distances_to(chosen[:, 0])
         tries = (
             2 + int(np.log(k)) if is_auto(self.n_candidates) else int(self.n_candidates)
@@ -168,7 +169,7 @@ class KMeansParallel(BaseEstimator):
             chances = weights * closest
             if not chances.any():
                 break
-            new = np.setdiff1d(_draw(chances, rng, size), drawn)
+            new = np.setdiff1d(draw(chances, size, rng), drawn)
             distances = distances_to(new)
             place = distances.argmin(axis=1)
             nearest = distances[np.arange(len(weights)), place]
@@ -293,13 +294,6 @@ class _SwapState:
         self._find_second(rows)
 
 
-def _draw(chances: Array, rng: np.random.Generator, size: int) -> Array:
-    """Return row numbers drawn with probability proportional to `chances`."""
-    edges = np.cumsum(chances, dtype=np.float64)
-    drawn = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
-    return np.minimum(drawn, np.flatnonzero(chances)[-1])
-
-
 def _draw_new(
     chances: Array, weights: Array, rng: np.random.Generator, size: int, taken: Array
 ) -> Array:
@@ -312,7 +306,7 @@ def _draw_new(
     if not chances.any():
         chances = weights.copy()
         chances[taken] = 0.0
-    return _draw(chances if chances.any() else weights, rng, size)
+    return draw(chances if chances.any() else weights, size, rng)
 
 
 class AutoSeeding(BaseEstimator):

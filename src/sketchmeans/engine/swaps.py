@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans.data.sampling import draw
 from sketchmeans.engine.exchange import exchange_rows
 from sketchmeans.engine.init import find_swaps
 from sketchmeans.engine.lloyd import OnPass, lloyd
@@ -120,9 +121,7 @@ def choose_swaps(
     Rows are drawn in proportion to `chances`, which are what they cost.
     """
     ones = np.ones(len(near.first)) if weights is None else weights
-    edges = np.cumsum(chances)
-    drawn = np.searchsorted(edges, rng.random(_CANDIDATES) * edges[-1], side="right")
-    rows = np.unique(np.minimum(drawn, np.flatnonzero(chances)[-1]))
+    rows = np.unique(draw(chances, _CANDIDATES, rng))
     removed, costs = find_swaps(near, distances_to(rows), ones, k)
     best = np.argsort(costs, kind="stable")[:_SWAPS]
     return removed[best], rows[best], costs[best]

@@ -122,7 +122,7 @@ def _check_params(
         )
     unused = [f"{name}={explicit[name]!r}" for name in explicit if name not in named]
     if unused:
-        warn_user(f"kernel={kernel!r} has no use for {', '.join(unused)}.")
+        warn_user(f"kernel={kernel!r} does not use {', '.join(unused)}.")
 
 
 def kernel_of(estimator: Any) -> Kernel:

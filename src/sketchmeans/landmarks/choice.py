@@ -146,8 +146,8 @@ def _check_runs_on_clusters(selector: LandmarkSelector, rows: Rows) -> None:
     if type(selector) not in _ON_CLUSTERS:
         known = [name for name, kind in SELECTORS.items() if kind in _ON_CLUSTERS]
         raise ValueError(
-            f"landmarks={selector!r} does not work on a Dask collection; of the names, "
-            f"{known} do, and given points or row numbers: choose these on a sample."
+            f"landmarks={selector!r} does not work on a Dask collection. Use one of "
+            f"{known}, or points or row numbers that you choose on a sample."
         )
 
 

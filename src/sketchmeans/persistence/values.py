@@ -165,7 +165,7 @@ class Decoder:
         if not SPECS[node["object"]].is_model:
             raise ValueError(f"a {node['object']} is not a model")
         if self._unused:
-            raise ValueError(f"the tensors {sorted(self._unused)} belong to nothing")
+            raise ValueError(f"the tensors {sorted(self._unused)} are not used")
         return model
 
     def decode(self, node: Json, where: str, *, fitted: bool = False) -> Any:
@@ -298,7 +298,7 @@ def _check_complete(where: str, names: Collection[str], cls: type[Any]) -> None:
     """Raise if a parameter of a constructor that has no default is missing."""
     required = {name for name, is_ in constructor_parameters(cls).items() if is_}
     if lacking := sorted(required - set(names)):
-        raise ValueError(f"{where} should not lack {lacking}")
+        raise ValueError(f"{where} should have {lacking}")
 
 
 def _check_keys(node: Any, keys: Mapping[str, type], where: str) -> None:

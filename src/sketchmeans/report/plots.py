@@ -292,7 +292,7 @@ def plot_features(
         opened = open_described(model, _check_table(X), feature_names)
         summary, feature_names = summarize_members(opened)[0], opened.names
     if summary.features is None:
-        raise ValueError("model should be of rows that have features.")
+        raise ValueError("model should have been fitted to rows with features.")
     columns = choose_columns(summary)
     clusters = np.argsort(-summary.sizes, kind="stable")[:MOST_BARS]
     names = [f"x{j}" if feature_names is None else feature_names[j] for j in columns]

@@ -51,7 +51,7 @@ def table_of_dicts(
             columns[name] = pa.array([row[name] for row in rows], from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise ValueError(
-                f"X has values in {name!r} that do not go together: {error}"
+                f"X has values in {name!r} of types that do not match: {error}"
             ) from error
     return pa.table(columns)
 

@@ -81,8 +81,8 @@ def open_rows(
         - ``.svmlight``, ``.svm``, ``.libsvm``: sparse
         - ``.xlsx``, ``.xlsm``, ``.ods``: through python-calamine, which
           ``pip install sketchmeans[excel]`` brings
-        - packed ones of these, such as ``.csv.gz``, ``.bz2``, ``.xz`` or ``.zst``,
-          which are unpacked to a temporary copy
+        - compressed ones of these, such as ``.csv.gz``, ``.bz2``, ``.xz`` or ``.zst``,
+          which are decompressed to a temporary copy
     columns : list of str, optional
         Names of the columns that are features, of files that have names.  Default is
         all but `label_column`.

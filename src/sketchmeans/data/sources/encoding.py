@@ -1,4 +1,4 @@
-"""What bytes a file holds: unpacked, and as text in UTF-8."""
+"""What bytes a file holds: decompressed, and as text in UTF-8."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _open_zstd(path: str, mode: str) -> Any:
     return pa.CompressedInputStream(pa.OSFile(path, mode), "zstd")
 
 
-#: Endings of packed files, and what unpacks them.
+#: Endings of compressed files, and what decompresses them.
 PACKED: dict[str, Callable[[str, Any], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
@@ -42,7 +42,7 @@ PACKED: dict[str, Callable[[str, Any], Any]] = {
 
 
 def unpack(state: FileState) -> FileState:
-    """Return a file, or a temporary copy of what is packed in it."""
+    """Return a file, or a temporary copy of it, decompressed."""
     inner, packing = os.path.splitext(state.path)
     opener = PACKED.get(packing.lower())
     if opener is None:
@@ -59,7 +59,7 @@ def _unpack_parts(state: FileState, opener: Callable[..., Any]) -> Iterator[byte
     except (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # not of the content
-        raise state.error("cannot be unpacked", error) from None
+        raise state.error("cannot be decompressed", error) from None
 
 
 def as_utf8(

@@ -18,7 +18,7 @@ from sketchmeans.numerics.linalg import Array
 if TYPE_CHECKING:
     from sketchmeans.data.sources.copies import Copy
 
-#: Endings of packed files, after the one that says what is in them.
+#: Endings of compressed files, after the one that says what is in them.
 PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 #: Bytes of text in a piece: enough that a parser's start does not count.
 PIECE_BYTES = 2**20
@@ -63,7 +63,7 @@ def find_files(name: str, suffixes: Collection[str]) -> list[str]:
 
 
 def suffix_of(name: str) -> str:
-    """Return the end of a file's name, in small letters; that within a packed file.
+    """Return the end of a file's name, in small letters; that within a compressed file.
 
     Examples
     --------

@@ -58,7 +58,7 @@ _EXTRAS = {"pyarrow": "files", "python_calamine": "excel", "fsspec": "remote"}
 def find_states(name: str) -> list[FileState]:
     """Return the files that a path stands for, all of one kind and none empty.
 
-    What is packed is unpacked to temporary copies.
+    Compressed files are decompressed to temporary copies.
     """
     if "://" in name:
         fetch = import_function(name, "remote", "fetch")
