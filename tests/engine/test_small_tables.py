@@ -1,13 +1,15 @@
 """The search on tables of few rows, where partitions a percent apart are many."""
 
 import numpy as np
+import pytest
 
 from sketchmeans import SketchedKMeans
 from sketchmeans.engine import gram
 from sketchmeans.engine.exchange import exchange_rows
 from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.lloyd import lloyd
-from sketchmeans.engine.swaps import improve
+from sketchmeans.engine.swaps import choose_swaps, improve
+from sketchmeans.engine.types import TwoNearest
 from sketchmeans.numerics.parallel import Workers
 
 LIMITS = {"max_iter": 100, "tol": 1e-4}
@@ -106,3 +108,24 @@ def test_no_move_of_a_single_row_is_left():
                     other[i] = j
                     assert partition_cost(D, weights, other, k) >= cost * (1.0 - 1e-8)
     assert moved > 20
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_swaps_are_the_best_of_their_rows_and_cost_what_is_said(weighted):
+    rng = np.random.default_rng(3)
+    X, k = rng.normal(size=(60, 3)), 7
+    D = ((X[:, None] - X) ** 2).sum(axis=2)
+    w = rng.random(60) if weighted else np.ones(60)
+    centers = rng.choice(60, k, replace=False)
+    labels = D[:, centers].argmin(axis=1)
+    first, second = np.sort(D[:, centers], axis=1)[:, :2].T
+    near = TwoNearest(labels, first, second)
+    found = choose_swaps(
+        near, w if weighted else None, k, lambda rows: D[:, rows], rng, w * first
+    )
+    assert len(found[0]) > 1
+    assert (np.diff(found[2]) >= 0.0).all()
+    for removed, row, cost in zip(*found, strict=True):
+        costs = [w @ D[:, [*np.delete(centers, j), row]].min(axis=1) for j in range(k)]
+        assert costs[removed] == pytest.approx(cost)
+        assert min(costs) == pytest.approx(cost)
