@@ -37,6 +37,7 @@ class Mutant(NamedTuple):
 
 LLOYD = "tests/engine/test_lloyd.py"
 SEEDINGS = "tests/contracts/test_seedings.py"
+GRAPHS = "tests/graphs/test_weights.py"
 MODEL_FILES = "tests/persistence/test_model_files.py"
 FORGERIES = "tests/persistence/test_hostile_models.py -k forgeries_are_refused"
 
@@ -55,6 +56,19 @@ MUTANTS = [
         "low + norms < 0.0 * scale",
         "tests/cluster/test_precision.py",
     ),
+    Mutant(
+        "engine/swaps.py",
+        "return removed[best], rows[best], costs[best]",
+        "return removed[best], rows[best[::-1]], costs[best]",
+        "tests/engine/test_small_tables.py -k swaps_are",
+    ),
+    Mutant(
+        "engine/subsample.py",
+        "own = weights / chances.at(drawn)",
+        "own = weights * chances.at(drawn)",
+        "tests/cluster/test_exactness.py -k follow_the_weights",
+    ),
+    Mutant("graphs/weights.py", "exponents *= -ratio", "exponents *= -1.0", GRAPHS),
     Mutant(
         "engine/bounds.py",
         "others[order[-1]] = moved[order[-2]]",
