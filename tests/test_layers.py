@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import tokenize
+from io import StringIO
 
 from docs.draw_layers import HERE, LAYERS, ROOT, draw, imported_modules
 
@@ -23,6 +26,38 @@ def test_imports_point_one_way() -> None:
                 assert LAYERS[layer] == "cli", f"{path} imports {name}"
             else:
                 assert LAYERS.index(package) <= layer, f"{path} imports {name}"
+
+
+def count_code(text: str) -> dict[str, int]:
+    """Return the lines of code in the body of each function."""
+    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE}
+    layout |= {tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    code = {
+        line
+        for token in tokenize.generate_tokens(StringIO(text).readline)
+        if token.type not in layout
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    counts = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            first, last = node.body[bool(ast.get_docstring(node)) :], node.end_lineno
+            lines = range(first[0].lineno if first else 0, last + 1 if first else 0)
+            counts[f"{node.name}:{node.lineno}"] = len(code.intersection(lines))
+    return counts
+
+
+def test_modules_and_functions_are_short() -> None:
+    for path in ROOT.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert text.count("\n") <= 400, path
+        long = {name: n for name, n in count_code(text).items() if n > 60}
+        assert not long, f"{path}: {long}"
+
+
+def test_a_long_function_would_be_seen() -> None:
+    text = 'def f():\n    """Text."""\n' + "    g()\n\n    # why\n" * 61
+    assert count_code(text) == {"f:1": 61}
 
 
 def test_the_picture_is_that_of_the_code() -> None:
