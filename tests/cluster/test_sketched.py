@@ -815,6 +815,12 @@ def test_too_little_memory(X):
         SketchedKMeans(K, max_memory="1kB").fit(X)
 
 
+def test_centres_of_many_features_are_in_the_plan_of_memory():
+    wide = sparse.random_array((300, 2**20), density=1e-5, rng=0, format="csr")
+    with pytest.raises(MemoryError, match="centres of 1,048,576 features"):
+        SketchedKMeans(4, max_memory="500MB").fit(wide)
+
+
 def test_memory_is_checked_before_the_sketch_is_made(X, monkeypatch):
     def made(self):
         raise AssertionError("the sketch is made")

@@ -635,6 +635,18 @@ def test_rows_for_a_clusterer_of_scikit_learn_have_to_fit_in_memory(monkeypatch)
         found.fit(people())
 
 
+def test_quartiles_of_weighted_columns_leave_out_gaps():
+    values, weights = np.arange(60.0) * 0.37, np.tile([1, 3], 30)
+    frame = pd.DataFrame({"a": values, "b": values % 2.5, "word": ["x", "y"] * 30})
+    frame.loc[[3, 8], "a"] = np.nan
+    repeated = np.repeat(frame["a"], weights)
+    median = np.nanquantile(repeated, 0.5, method="inverted_cdf")
+    for scale in ("auto", "robust"):
+        found = TableClusterer(KMeans(2, random_state=0), scale=scale)
+        found.fit(frame, sample_weight=weights)
+        assert (found.fill_[0], found.n_filled_) == (median, 2)
+
+
 @pytest.mark.parametrize("missing", ["error", "drop", "mean"])
 def test_weights_count_rows(missing):
     frame = people(gaps=missing != "error")

@@ -348,6 +348,38 @@ def test_values_come_back():
     assert found == ["2021-05-03", "2020-01-01 18:30"]
 
 
+@pytest.mark.parametrize("texts", [["0.0", "1.0"], ["-0", "1"], ["0", "0.0", "1e0"]])
+def test_numbers_as_text_are_0_and_1_however_they_are_written(texts):
+    values = np.array(texts)[np.arange(N) % len(texts)]
+    found = plan(values)
+    assert found.kind == "boolean"
+    assert_array_equal(encode(found.encoder, values)[0][:, 0], values.astype(float))
+    others = encode(found.encoder, ["1.0", "2", "x"])[0][:, 0]
+    assert_array_equal(others, [1.0, np.nan, np.nan])
+
+
+def test_a_word_is_the_same_whatever_is_beside_it():
+    encoder = BooleanEncoder(("1", "x"))  # no and yes, in this order
+    assert encode(encoder, ["1", "x", "yes"])[0][:2, 0].tolist() == [0.0, 1.0]
+    assert encode(encoder, ["1"])[0].tolist() == [[0.0]]
+    assert np.isnan(encode(encoder, ["yes"])[0]).all()
+
+
+def test_frames_with_numbers_that_arrow_has_not():
+    n = 60
+    frame = pd.DataFrame(
+        {
+            "large": [10**30 * (i % 5) for i in range(n)],
+            "sparse": pd.arrays.SparseArray(np.arange(n) % 3 * 1.5),
+            "flag": pd.arrays.SparseArray(np.arange(n) % 2 == 0),
+            "word": pd.Series(["\ud800", "y", "z"] * 20, dtype=object),
+        }
+    )
+    found = TableClusterer(NystromKMeans(2, random_state=0)).fit(frame)
+    assert list(found.kinds_.values()) == ["numeric", "numeric", "boolean", "category"]
+    assert_allclose(found.center_[:2], [2e30, 1.5])
+
+
 # --- tables ---------------------------------------------------------------------------
 
 

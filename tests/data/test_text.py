@@ -91,3 +91,12 @@ def test_whole_numbers_that_are_others_further_down(tmp_path, late):
     model = TableClusterer(SketchedKMeans(2, random_state=0)).fit(path)
     assert model.kinds_["b"] == "numeric"
     assert len(model.labels_) == 200_001
+
+
+def test_labels_of_more_digits_than_numbers_have_stay_apart(tmp_path):
+    path = tmp_path / "rows.csv"
+    labels = ["99999999999999999991", "99999999999999999992"] * 10
+    lines = [f"{i},{label}" for i, label in enumerate(labels)]
+    path.write_text("\n".join(["a,label", *lines]) + "\n")
+    found = open_rows(path, ["a"], label_column="label").labels()
+    assert found.tolist() == labels

@@ -18,6 +18,8 @@ import numpy as np
 
 import sketchmeans
 from sketchmeans import Checkpoint, ModelFileError, NystromKMeans
+from sketchmeans.cluster.within import find_clusterer
+from sketchmeans.data.preparation import DateEncoder
 from sketchmeans.engine.checkpoint import SavedFit
 from sketchmeans.numerics.tensor_file import read_tensors, write_tensors
 from tests.stored_models import FOLDER, TABLES, read_model, stored_tables, write_model
@@ -235,14 +237,24 @@ def check_answers(model):
         import pandas as pd
 
         rows = pd.DataFrame(rows, columns=names)
+        for column in getattr(model, "plan_", ()):
+            if isinstance(column.encoder, DateEncoder):
+                rows[column.name] = pd.Timestamp("2024-02-29 12:00")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         if hasattr(model, "predict"):
             labels = model.predict(rows)
             assert labels.shape == (5,)
-            assert ((labels >= -1) & (labels < len(model.cluster_sizes_))).all()
+            assert ((labels >= -1) & (labels < count_clusters(model))).all()
         else:
             model.transform(rows)
+
+
+def count_clusters(model):
+    """Return the number of clusters, of whatever a pipeline or a table ends in."""
+    inner = find_clusterer(model)
+    sizes = getattr(inner, "cluster_sizes_", None)
+    return len(inner.cluster_centers_ if sizes is None else sizes)
 
 
 # --- checkpoints ----------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -210,3 +212,21 @@ def test_each_kernel_resolves_by_its_own_distance(gamma, name, distance):
         resolved = kernel.resolve(as_rows(X, workers), np.random.default_rng(0))
     assert resolved.gamma == gamma("mean", distance, X)
     assert kernel.gamma == "mean"
+
+
+@every_pair
+def test_sparse_rows_of_millions_of_features_stay_sparse(gamma, rule, distance):
+    n, width = 200, 2**22
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.choice(width, 50, replace=False))
+    few = sparse.random_array((n, 50), density=0.2, rng=rng, format="csr")
+    wide = sparse.csr_array((few.data, columns[few.indices], few.indptr), (n, width))
+    tracemalloc.start()
+    try:
+        found = gamma(rule, distance, wide)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * 8 * width  # a few rows, and not a table
+    if rule != "scale":  # which is of all values
+        assert found == pytest.approx(gamma(rule, distance, few.toarray()), rel=1e-12)

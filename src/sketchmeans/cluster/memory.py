@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.rows import Rows
+from sketchmeans.data.rows import Rows, block_height
 from sketchmeans.engine.restarts import FINALISTS
 from sketchmeans.engine.space import SpanSpace
 from sketchmeans.numerics.memory import FIXED_NEED, format_bytes, memory_budget
@@ -54,6 +54,15 @@ def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -
     race += sample * (28 * min(restarts, FINALISTS) + d * rows.stored_itemsize)
     rest = max(race, passes) if sample else race + passes
     return int(FIXED_NEED + rows.memory + algebra + sums + rest)
+
+
+def centers_need(rows: Rows, k: int, restarts: int) -> int:
+    """Return the bytes of centres in the space of the rows, and of a block of these."""
+    height = block_height(rows.n_features, k)
+    # Centres before and after a pass, and the partial sums of a tree over all blocks.
+    levels = (len(rows) // height).bit_length() + 1
+    values = (8 + levels) * restarts * k + min(height, len(rows))
+    return int(values * rows.n_features * 8)
 
 
 def thread_need(rows: Rows, space: SpanSpace, k: int, restarts: int) -> int:

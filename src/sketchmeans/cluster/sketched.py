@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
-from sketchmeans.cluster.memory import plan_memory
+from sketchmeans.cluster.memory import centers_need, plan_memory
 from sketchmeans.cluster.search import find_elsewhere
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
@@ -214,7 +214,7 @@ class SketchedKMeans(Clusterer):
         rng: np.random.Generator,
     ) -> tuple[BlockEngine, LloydResult, Search, int]:
         """Return engine, result and search of plain k-means, and no further passes."""
-        schedule = self._schedule(rows, 0, start, n_final=1)
+        schedule = self._schedule(rows, rows, 0, start, n_final=1)
         search = Search(schedule, squared_distances_among, progress)
         engine, (result, *_) = _find(search, rows, space, start, self.n_clusters, rng)
         return engine, result, search, 0
@@ -234,7 +234,7 @@ class SketchedKMeans(Clusterer):
             names = getattr(self, "feature_names_in_", None)
             view = fit_reducer(reducer, shift_rows(rows, space.shift), names)
             width = view.n_features * view.dtype.itemsize
-            schedule = self._schedule(view, width, start, _FINALISTS)
+            schedule = self._schedule(view, rows, width, start, _FINALISTS)
             sketch = view.load()
         search = Search(schedule, squared_distances_among, progress)
         if isinstance(start, Start):
@@ -301,19 +301,20 @@ class SketchedKMeans(Clusterer):
         return left[0], best
 
     def _schedule(
-        self, rows: Rows, width: int, start: Start | Seeding, n_final: int
+        self, view: Rows, rows: Rows, width: int, start: Start | Seeding, n_final: int
     ) -> Schedule:
         """Return how to iterate, if sketched rows of this many bytes fit in memory."""
-        is_started = isinstance(start, Start)
-        restarts = self._restarts(start)
-        is_remote = find_adapter(rows) is not None
+        is_started, restarts = isinstance(start, Start), self._restarts(start)
+        n_final = max(1, min(n_final, _CLUSTERS_REFINED // self.n_clusters))
         # Of rows that are elsewhere the client has offsets and chances, to draw some.
-        each = 48 if is_remote else width + 8 * restarts + 48
+        each = 48 + (0 if find_adapter(view) is not None else width + 8 * restarts)
+        once = centers_need(rows, self.n_clusters, n_final) + view.memory
         spare = plan_memory(
-            len(rows) * each + rows.memory,
+            once + len(rows) * each,
             self.max_memory,
-            f"The sketch of {len(rows):,} rows needs {{}}",
-            "Lower the reducer's n_components or raise max_memory.",
+            f"The sketch of {len(rows):,} rows needs {{}}, with centres of "
+            f"{rows.n_features:,} features",
+            "Lower the reducer's n_components or n_clusters, or raise max_memory.",
         )
         return Schedule(
             restarts,
@@ -321,8 +322,7 @@ class SketchedKMeans(Clusterer):
             self._tolerance,
             spare,
             swaps=is_auto(self.n_init) and not is_started,
-            # Passes for many clusters are dear.
-            n_final=max(1, min(n_final, _CLUSTERS_REFINED // self.n_clusters)),
+            n_final=n_final,
         )
 
     def _space(self, rows: Rows) -> InputSpace:

@@ -20,7 +20,7 @@ from scipy import sparse
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.sources import as_source
 from sketchmeans.data.sources.base import Block as Block
-from sketchmeans.data.sources.base import is_csr, toarray
+from sketchmeans.data.sources.base import is_csr
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.sums import TreeSum
@@ -383,12 +383,17 @@ def find_not_finite(
         total = values.sum() if flat is None else flat @ flat
         if np.isfinite(total) or np.isfinite(values).all():
             return None
-    dense = toarray(block)
-    found = np.argwhere(np.isinf(dense) if allow_nan else ~np.isfinite(dense))
-    if not len(found):
+    wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
+    if not wrong.any():
         return None
-    i, j = found[0].tolist()
-    return i, j, "NaN" if np.isnan(dense[i, j]) else "infinity"
+    if is_csr(block):  # which may be too wide for a dense array
+        at = int(np.flatnonzero(wrong)[0])
+        i, j = np.searchsorted(block.indptr, at, "right") - 1, block.indices[at]
+        value = values[at]
+    else:
+        i, j = np.argwhere(wrong)[0]
+        value = values[i, j]
+    return int(i), int(j), "NaN" if np.isnan(value) else "infinity"
 
 
 def not_finite_error(name: str, kind: str, row: int, column: int | str) -> ValueError:

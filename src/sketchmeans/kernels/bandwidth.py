@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from sketchmeans.data.rows import Rows
 from sketchmeans.data.sampling import first_rows, row_weights, sample_rows
-from sketchmeans.data.sources.base import toarray
+from sketchmeans.data.sources.base import Block, is_csr
 from sketchmeans.numerics.linalg import Array
 
 Gamma = float | str
@@ -21,6 +23,8 @@ _PAIR_ROWS = 1_000
 _FEW_ROWS, _FIRST_ROWS = 200, 31
 #: Rows that are sorted, feature by feature, for the mean L1 distance.
 _SORTED_ROWS = 100_000
+#: Values of sparse rows that are dense at a time.
+_PART_VALUES = 2**22
 
 
 def resolve_gamma(
@@ -96,8 +100,8 @@ def _variance(rows: Rows) -> float:
 
 def _are_equal(rows: Rows) -> bool:
     """Say whether the first rows that count are all the same."""
-    few = toarray(rows.take(first_rows(rows, _PAIR_ROWS)))
-    return bool((few == few[0]).all())
+    few = _occupied(rows.take(first_rows(rows, _PAIR_ROWS)))
+    return all(bool((part == part[0]).all()) for part in _dense_parts(few))
 
 
 def _entry_variance(rows: Rows) -> float:
@@ -107,11 +111,30 @@ def _entry_variance(rows: Rows) -> float:
     return (variance + float(centre @ centre)) / rows.n_features
 
 
+def _occupied(X: Block) -> Block:
+    """Return rows without features that are zero in all of them, by columns if sparse.
+
+    A wide sparse table has millions, which are no part of any distance.
+    """
+    return X[:, np.unique(X.indices)].tocsc() if is_csr(X) else X
+
+
+def _dense_parts(X: Block) -> Iterator[Array]:
+    """Yield the features of a few rows, dense and in float64, some at a time."""
+    step = max(_PART_VALUES // max(X.shape[0], 1), 1)
+    if not sparse.issparse(X):
+        step = max(X.shape[1], 1)
+    for start in range(0, X.shape[1], step):
+        part = X[:, start : start + step]
+        dense = part.toarray() if sparse.issparse(part) else part
+        yield dense.astype(np.float64)
+
+
 @dataclass(frozen=True)
 class _Sample:
-    """A few dense rows in float64, with weights in multiples of `unit`."""
+    """A few rows, with weights in multiples of `unit`."""
 
-    X: Array
+    X: Block
     weights: Array
     unit: float
 
@@ -126,7 +149,7 @@ class _Sample:
             )
         else:
             numbers, weights, unit = sample_rows(rows, size, rng), np.ones(size), 1.0
-        return cls(toarray(rows.take(numbers)).astype(np.float64), weights, unit)
+        return cls(_occupied(rows.take(numbers)), weights, unit)
 
 
 def _mean_l1_distance(rows: Rows, rng: np.random.Generator) -> float:
@@ -137,9 +160,9 @@ def _mean_l1_distance(rows: Rows, rng: np.random.Generator) -> float:
     """
     wanted = max(_PAIR_ROWS, min(_SORTED_ROWS, 10**8 // max(rows.n_features, 1)))
     sample = _Sample.of(rows, wanted, rng)
-    X, weights = sample.X, sample.weights
+    weights = sample.weights
     total = 0.0
-    for feature in X.T:
+    for feature in (column for part in _dense_parts(sample.X) for column in part.T):
         order = np.argsort(feature, kind="stable")
         sorted_weights = weights[order]
         below = np.cumsum(sorted_weights) - sorted_weights
@@ -175,8 +198,10 @@ def _distance_quantile(
 ) -> float:
     """Return a quantile, by default the median, over the pairs of different rows."""
     sample = _Sample.of(rows, size, rng)
-    X, weights = sample.X, sample.weights
-    values = cdist(X, X, distance).ravel()
+    weights = sample.weights
+    # Both distances are sums over the features.
+    parts = (cdist(part, part, distance) for part in _dense_parts(sample.X))
+    values = sum(parts, np.zeros((len(weights), len(weights)))).ravel()
     pairs = np.outer(weights, weights)
     # A row of weight w is w rows, with w(w - 1) pairs among themselves.
     others = np.maximum(weights - 1.0 / sample.unit, 0.0)

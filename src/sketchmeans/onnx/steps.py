@@ -25,9 +25,7 @@ from sketchmeans.data.preparation import (
 )
 from sketchmeans.data.preparation.encoders import CYCLES, MISSING, OTHER, DateEncoder
 from sketchmeans.data.preparation.values import (
-    FALSE_WORDS,
     MISSING_WORDS,
-    TRUE_WORDS,
 )
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.onnx.graph import Graph, join_columns
@@ -221,9 +219,7 @@ def _list_words(encoder: Any) -> tuple[dict[str, int], Array]:
     """
     if isinstance(encoder, BooleanEncoder):
         table = np.array([[0.0], [1.0], [np.nan], [np.nan]])
-        levels = {**dict.fromkeys(FALSE_WORDS, 0), **dict.fromkeys(TRUE_WORDS, 1)}
-        levels |= {word.lower(): i for i, word in enumerate(encoder.words)}
-        known = {form: i for word, i in levels.items() for form in _spell(word)}
+        known = {form: i for word, i in encoder.codes.items() for form in _spell(word)}
     else:
         k = len(encoder.levels)
         table = np.vstack([np.eye(k), encoder.shares[None], np.full((1, k), np.nan)])

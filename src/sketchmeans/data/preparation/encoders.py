@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sketchmeans.data.preparation.values import (
+    FALSE_WORDS,
+    TRUE_WORDS,
+    as_float,
     find_other_word,
-    to_booleans,
     to_days,
     to_floats,
     to_words,
@@ -118,22 +120,34 @@ class BooleanEncoder:
         return [Part((f"{name}={self.words[1]}",), _weigh_levels(2))]
 
     def encode(self, column: pa.ChunkedArray, out: Array) -> Array | None:
-        known = {word.lower(): i for i, word in enumerate(self.words)}
-        values = to_booleans(column)
-        if values is None:
-            words = to_words(column)
-            table = [known.get(level.lower(), np.nan) for level in words.levels]
-            values = np.append(np.array(table, np.float64), np.nan)[words.codes]
-            out[:, 0] = values
-            return np.asarray(np.isnan(values) & (words.codes >= 0))
+        words, codes = to_words(column), self.codes
+        table = [_encode_flag(level.lower(), codes) for level in words.levels]
+        values = np.append(np.array(table, np.float64), np.nan)[words.codes]
         out[:, 0] = values
-        return None
+        return np.asarray(np.isnan(values) & (words.codes >= 0))
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """0 or 1 for words in lower case: its own, and those of yes and no if it is so.
+
+        One by one, so that the code of a row depends on no other row.
+        """
+        own = {word.lower(): i for i, word in enumerate(self.words)}
+        if not own.keys() <= TRUE_WORDS | FALSE_WORDS:
+            return own
+        return dict.fromkeys(FALSE_WORDS, 0) | dict.fromkeys(TRUE_WORDS, 1) | own
 
     def restore(self, block: Array) -> Array:
         return block
 
     def decode(self, block: Array) -> list[Any]:
         return [self.words[int(value > 0.5)] for value in block[:, 0]]
+
+
+def _encode_flag(word: str, codes: dict[str, int]) -> float:
+    if word not in codes and "1" in codes and as_float(word) in (0.0, 1.0):
+        word = f"{float(word):g}".lstrip("-")  # such as 1.0
+    return codes.get(word, np.nan)
 
 
 @dataclass(frozen=True)

@@ -318,16 +318,22 @@ def _find_quartiles(
     if fill is not None:
         values[gaps] = np.broadcast_to(fill, values.shape)[gaps]
         gaps = np.zeros(1, bool)
-    quantile = np.nanquantile if gaps.any() else np.quantile
     points = [0.25, 0.5, 0.75]
+    if weights is not None:
+        # One by one: NumPy's nanquantile fails for weights of a single column.
+        columns = zip(values.T, ~np.broadcast_to(gaps, values.shape).T, strict=True)
+        found = np.full((3, values.shape[1]), np.nan)
+        for j, (column, there) in enumerate(columns):
+            own, mass = column[there], weights[numbers][there]
+            if len(own):
+                found[:, j] = np.quantile(
+                    own, points, weights=mass, method="inverted_cdf"
+                )
+        return found, len(numbers)
+    quantile = np.nanquantile if gaps.any() else np.quantile
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-        if weights is None:
-            found = quantile(values, points, axis=0)
-        else:
-            found = quantile(
-                values, points, axis=0, weights=weights[numbers], method="inverted_cdf"
-            )
+        found = quantile(values, points, axis=0)
     return np.asarray(found), len(numbers)
 
 

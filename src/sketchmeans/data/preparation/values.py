@@ -195,7 +195,7 @@ def to_floats(column: pa.ChunkedArray, missing: Collection[str] = ()) -> Array |
 
 def find_missing_words(words: Words) -> tuple[str, ...]:
     """Return words that stand in for numbers, such as "unknown" among ages."""
-    others = [level for level in words.levels if not _is_float(level)]
+    others = [level for level in words.levels if as_float(level) is None]
     n_numbers = len(words.levels) - len(others)
     counts = dict(zip(words.levels, words.counts().tolist(), strict=True))
     n_others = sum(counts[word] for word in others)
@@ -206,18 +206,18 @@ def find_missing_words(words: Words) -> tuple[str, ...]:
 def find_other_word(column: pa.ChunkedArray) -> tuple[int, str]:
     """Return the first value of a column that is not a number, after its row."""
     words = to_words(column)
-    is_other = np.array([not _is_float(level) for level in words.levels], bool)
+    is_other = np.array([as_float(level) is None for level in words.levels], bool)
     rows = np.flatnonzero(np.append(is_other, False)[words.codes])
     row = int(rows[0]) if len(rows) else 0
     return row, str(column[row].as_py())
 
 
-def _is_float(word: str) -> bool:
+def as_float(word: str) -> float | None:
+    """Return the number that a word is, or None."""
     try:
-        float(word)
+        return float(word)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _as_array(column: pa.ChunkedArray) -> Array:

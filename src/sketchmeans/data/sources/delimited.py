@@ -160,4 +160,6 @@ class DelimitedSource(TableSource):
                 return values.astype(kind)
             except ValueError:
                 continue
+            except OverflowError:  # identifiers: not equal, and equal as floats
+                break
         return values

@@ -284,10 +284,17 @@ def to_arrow(column: nw.Series[Any]) -> pa.ChunkedArray:
     """Return a column of a data frame; objects of mixed types become strings."""
     try:
         return pa.chunked_array(column.to_arrow())
-    except (pa.ArrowException, TypeError, ValueError):
-        values = column.to_list()
-        words = [None if _is_gap(value) else str(value) for value in values]
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        numbers = column.to_numpy()
+        if numbers.dtype.kind in "biuf":  # a sparse column of pandas
+            return pa.chunked_array([pa.array(numbers, from_pandas=True)])
+        words = [None if _is_gap(value) else _as_text(value) for value in column]
         return pa.chunked_array([pa.array(words, pa.string())])
+
+
+def _as_text(value: Any) -> str:
+    """Return a value as a string that has a form in UTF-8."""
+    return str(value).encode(errors="backslashreplace").decode()
 
 
 def _is_gap(value: Any) -> bool:
