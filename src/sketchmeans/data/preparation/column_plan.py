@@ -19,6 +19,9 @@ LEFT_OUT_KINDS = (
     "other",
 )
 
+#: How the reason of a column that is left out ends.
+LEFT_OUT = ": left out"
+
 
 @dataclass(frozen=True)
 class ColumnPlan:
@@ -63,4 +66,4 @@ class Rules:
 
 def leave_out(name: str, kind: str, reason: str) -> ColumnPlan:
     """Return the plan of a column that is not used."""
-    return ColumnPlan(name, kind, f"{reason}: left out")
+    return ColumnPlan(name, kind, f"{reason}{LEFT_OUT}")
