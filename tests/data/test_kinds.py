@@ -62,6 +62,8 @@ def words(*levels, n=N):
         ("x", RNG.random(N) < 0.5, "boolean"),
         ("x", pd.array(RNG.random(N) < 0.5, dtype="boolean"), "boolean"),
         ("x", words("red", "green", "blue"), "category"),
+        ("x", words("Always", "never", "sometimes"), "ordinal"),
+        ("x", words("18-24", "25-34", "35+"), "ordinal"),
         ("x", pd.Categorical(words("red", "green")), "category"),
         ("x", DAYS, "date"),
         ("x", DAYS.date, "date"),
@@ -104,7 +106,7 @@ def words(*levels, n=N):
 def test_kinds(name, values, kind):
     found = plan(values, name)
     assert found.kind == kind, found.reason
-    used = ("numeric", "boolean", "category", "date")
+    used = ("numeric", "boolean", "category", "ordinal", "date")
     assert found.is_used == (kind in used)
     assert found.reason.endswith(": left out") == (kind not in used)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sketchmeans.data.preparation.encoders import Encoder
 
 #: The kinds that a user may give a column.
-USED_KINDS = ("numeric", "boolean", "category", "date")
+USED_KINDS = ("numeric", "boolean", "category", "ordinal", "date")
 #: Those that are left out; too many levels leave out a category as well.
 LEFT_OUT_KINDS = (
     "text",
@@ -31,8 +31,8 @@ class ColumnPlan:
     ----------
     name : str
     kind : str
-        numeric, boolean, category, date; text, identifier, code, constant, duplicate,
-        empty or other, which are left out.
+        numeric, boolean, category, ordinal, date; text, identifier, code, constant,
+        duplicate, empty or other, which are left out.
     reason : str
         Why, and what is done, in a line.
     encoder : Encoder or None

@@ -12,6 +12,7 @@ from sketchmeans.data.preparation.dates import (
     plan_dates,
 )
 from sketchmeans.data.preparation.numbers import find_kind_of_numbers, plan_numbers
+from sketchmeans.data.preparation.ordinal import plan_ordinal
 from sketchmeans.data.preparation.values import is_date, is_number, is_text, to_floats
 from sketchmeans.data.preparation.words import (
     find_kind_of_words,
@@ -27,6 +28,7 @@ PLANNERS: dict[str, Callable[[str, pa.ChunkedArray, Rules], ColumnPlan]] = {
     "numeric": plan_numbers,
     "boolean": plan_booleans,
     "category": plan_categories,
+    "ordinal": plan_ordinal,
     "date": plan_dates,
 }
 

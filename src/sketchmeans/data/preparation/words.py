@@ -23,6 +23,7 @@ from sketchmeans.data.preparation.encoders import (
     NumberEncoder,
 )
 from sketchmeans.data.preparation.numbers import find_kind_of_numbers
+from sketchmeans.data.preparation.ordinal import find_order, plan_ordinal
 from sketchmeans.data.preparation.values import (
     TRUE_WORDS,
     Words,
@@ -74,6 +75,8 @@ def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> Colu
         if encoder is None:
             return leave_out(name, plan.kind, reason)
         return ColumnPlan(name, plan.kind, reason, encoder)
+    if find_order(levels) is not None:
+        return plan_ordinal(name, column, rules)
     if find_date_format(words) is not None:
         return find_kind_of_dates(name, column, rules)
     for pattern, what in (
