@@ -21,6 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=("design", "report"), default="report")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--only", default="", help="names that contain this")
     options = parser.parse_args()
     totals: Counter[str] = Counter()
@@ -29,7 +30,7 @@ def main() -> None:
         if options.only not in problem.name:
             continue
         answers = []
-        for seed in range(options.seeds):
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
             found = choose_n_clusters(problem.X, random_state=seed)
             answers.append(found.n_clusters if found.is_clear else 0)
         kind = "planted" if problem.n_clusters else "noise"

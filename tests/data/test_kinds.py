@@ -62,6 +62,8 @@ def words(*levels, n=N):
         ("x", RNG.random(N) < 0.5, "boolean"),
         ("x", pd.array(RNG.random(N) < 0.5, dtype="boolean"), "boolean"),
         ("x", words("red", "green", "blue"), "category"),
+        ("x", words("Always", "never", "sometimes"), "ordinal"),
+        ("x", words("18-24", "25-34", "35+"), "ordinal"),
         ("x", pd.Categorical(words("red", "green")), "category"),
         ("x", DAYS, "date"),
         ("x", DAYS.date, "date"),
@@ -104,7 +106,7 @@ def words(*levels, n=N):
 def test_kinds(name, values, kind):
     found = plan(values, name)
     assert found.kind == kind, found.reason
-    used = ("numeric", "boolean", "category", "date")
+    used = ("numeric", "boolean", "category", "ordinal", "date")
     assert found.is_used == (kind in used)
     assert found.reason.endswith(": left out") == (kind not in used)
 
@@ -252,6 +254,42 @@ def test_duplicates_are_left_out_unless_they_are_named():
     assert model.columns_ == ["euro", "cents"]
 
 
+def test_duplicates_are_found_beside_gaps_and_in_other_kinds():
+    rng = np.random.default_rng(0)
+    celsius = rng.normal(20, 5, size=N)
+    fahrenheit = np.round(1.8 * celsius + 32, 1)
+    sex = words("m", "f")
+    frame = pd.DataFrame(
+        {
+            "celsius": np.where(np.arange(N) % 40 == 3, np.nan, celsius),
+            "fahrenheit": np.where(np.arange(N) % 50 == 7, np.nan, fahrenheit),
+            "some": np.where(np.arange(N) % 2, np.nan, celsius),
+            "sex": np.where(np.arange(N) % 30 == 3, "", sex),
+            "is_male": (sex == "m").astype(int),
+            "other": words("a", "b", "c")[::-1],
+        }
+    )
+    table = tables.as_table(frame)
+    found = {p.name: p for p in plan_table(table, list(frame))}
+    assert found["fahrenheit"].reason == "says the same as 'celsius': left out"
+    assert found["is_male"].reason == "says the same as 'sex': left out"
+    assert found["some"].is_used  # half of the rows say less
+    assert found["other"].is_used
+
+
+def test_times_of_equal_steps_number_the_rows():
+    clock = pd.Timestamp("2024-05-01") + pd.to_timedelta(np.arange(N) * 5, unit="min")
+    found = plan(clock)
+    assert (found.kind, found.reason) == ("identifier", "running times: left out")
+    assert plan(clock[::-1].strftime("%Y-%m-%dT%H:%M:%SZ")).kind == "identifier"
+    assert plan(clock.delete([7, 8, 200])).kind == "identifier"
+    assert plan(clock, named=True).reason.endswith("in spite of: running times")
+    assert plan(clock, as_kinds={"x": "date"}).is_used
+    arrivals = np.cumsum(RNG.exponential(size=N))
+    assert plan(clock[0] + pd.to_timedelta(arrivals, unit="min")).is_used
+    assert plan(list(clock[:200]) * 2).is_used
+
+
 def test_columns_that_are_named_are_used_in_spite_of_their_looks():
     found = plan(np.arange(N), named=True)
     assert found.is_used
@@ -272,6 +310,9 @@ def test_codes_of_missing_values():
     assert find_number_codes(np.r_[ages[7:], [-1.0] * 4]) == (-1.0,)  # far from 18
     assert find_number_codes(np.r_[ages[7:], 999, 999]) == ()  # too few
     assert find_number_codes(np.arange(1000.0).repeat(5)) == ()  # no gap before 999
+    years = np.arange(1950.0, 2010.0)
+    assert find_number_codes(np.r_[years, [0.0] * 5]) == (0.0,)
+    assert find_number_codes(np.r_[years - 800, [0.0] * 5]) == ()
     assert find_number_codes(np.array([-1.0, 0, 1] * 9)) == ()  # a scale of three
     days = np.r_[np.arange(18_000.0, 18_400), [-25567] * 5]
     assert find_date_codes(days) == (-25567.0,)

@@ -107,12 +107,16 @@ def make_customers():
             "revenue": np.exp(rng.normal(size=N) + 2.0 * group),
             "age": 30.0 + 10.0 * group + rng.normal(size=N),
             "plan": np.array(["Free", "Pro", "Team"])[group],
+            "mood": np.array(["low", "medium", "high"])[
+                (group + (rng.random(N) < 0.3)) % 3
+            ],
             "active": np.where(rng.random(N) < 0.3 * group, "yes", "no"),
             "flag": (rng.random(N) < 0.4).astype(float),
         }
     )
     frame.loc[::11, "age"] = np.nan
     frame.loc[::13, "plan"] = None
+    frame.loc[::12, "mood"] = None
     frame.loc[::17, "active"] = None
     frame.loc[::19, "flag"] = np.nan
     return frame
@@ -130,6 +134,7 @@ def test_tables_with_words_and_gaps(missing):
         "revenue": "numeric",
         "age": "numeric",
         "plan": "category",
+        "mood": "ordinal",
         "active": "boolean",
         "flag": "boolean",
     }
@@ -143,11 +148,12 @@ def test_words_as_they_are_written():
     few = frame[:6].assign(
         plan=["Free", "NA", "None", "new", "Team", "Pro"],
         active=["YES", "No", "", "true", "yes", "no"],
+        mood=["Low", "HIGH", "?", "new", "medium", "high"],
     )
     with pytest.warns(UserWarning, match="no level of the fit"):
         expected = model.predict(few)
     feeds = onnx_inputs(model, few)
-    for name in ("plan", "active"):
+    for name in ("plan", "active", "mood"):
         feeds[name] = few[[name]].to_numpy(object)
     assert_array_equal(run(model, feeds), expected)
 

@@ -17,6 +17,7 @@ _TITLES = {
     "numeric": "numbers",
     "boolean": "yes or no",
     "category": "categories",
+    "ordinal": "ordered",
     "date": "dates",
 }
 

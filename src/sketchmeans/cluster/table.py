@@ -92,7 +92,7 @@ class TableClusterer(
         A column to leave out because it holds known classes; see `label_values`.
     as_kinds : dict of str to str, optional
         The kind of a column, by name, where it is not the one that is found:
-        "numeric", "boolean", "category" or "date".
+        "numeric", "boolean", "category", "ordinal" or "date".
     scale : {"auto", "standard", "robust", "log", "none"}, default="auto"
         - "auto": as "standard", and skewed numbers of named columns by
           ``asinh((x − shift) / unit)``, which is logarithmic, where that halves their
@@ -387,6 +387,6 @@ class TableClusterer(
     def exemplars_(self) -> Array:
         """The row of each cluster that is nearest to its centre, in its units."""
         rows = self.estimator_.exemplars_
-        if set(self.kinds_.values()) & {"boolean", "category", "date"}:
+        if set(self.kinds_.values()) & {"boolean", "category", "ordinal", "date"}:
             return self._preparation().decode(rows)
         return self.inverse_transform(rows)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.cluster.reference import LEVELS, ColumnCounts, ColumnSpan, Reference
-from sketchmeans.data.preparation import DateEncoder
+from sketchmeans.data.preparation import DateEncoder, OrdinalEncoder
 from sketchmeans.data.rows import Block
 from sketchmeans.diagnostics.two_samples import compare_bins, compare_counts
 from sketchmeans.kernels import toarray
@@ -153,12 +153,13 @@ def _find_median(edges: Array, counts: Array, ties: Array) -> float | None:
 
 
 def format_number(column: ColumnSpan, encoded: float | None) -> str:
-    """Return an encoded number in the unit of its column, or a date."""
+    """Return an encoded number in the unit of its column, a date or a level."""
     if encoded is None or np.isnan(encoded):
         return "nothing"
     value: Any = np.array([[encoded]])
-    if isinstance(column.encoder, DateEncoder):
-        return str(column.encoder.decode(value)[0])[:10]
+    if isinstance(column.encoder, DateEncoder | OrdinalEncoder):
+        shown = str(column.encoder.decode(value)[0])
+        return shown[:10] if isinstance(column.encoder, DateEncoder) else shown
     number = float(column.encoder.restore(value)[0, 0])
     is_large = 1e4 <= abs(number) < 1e15
     return f"{number:,.0f}" if is_large else format_value(number)

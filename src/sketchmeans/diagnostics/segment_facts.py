@@ -21,6 +21,7 @@ from sketchmeans.data.preparation import (
     BooleanEncoder,
     CategoryEncoder,
     DateEncoder,
+    OrdinalEncoder,
     PreparedSource,
 )
 from sketchmeans.data.preparation.encoders import Encoder, Layout, NumberEncoder
@@ -61,7 +62,8 @@ class Fact:
     strength : float
         From −1, all values are below those of other rows, to 1, all are above.
     value, overall : float or str
-        Typical value, or share, in the cluster and in all rows; days as texts.
+        Typical value, or share, in the cluster and in all rows; days and ordered
+        words as texts.
     text : str
         The same in words.
     phrase : str
@@ -322,7 +324,9 @@ class _Numbers:
         return float(np.median(np.abs(self._values)))
 
     def _format(self, value: float) -> str:
-        """Return a value in three digits; 0 where it is tiny beside most others."""
+        """Return a level, or three digits; 0 where it is tiny beside most others."""
+        if isinstance(self._column.encoder, OrdinalEncoder):
+            return to_words(self._column.encoder.decode(np.array([[value]]))[0])
         value = 0.0 if abs(value) < 0.01 * self._usual_size else value
         return format_quantity(value, self._is_whole and value.is_integer())
 
@@ -340,13 +344,15 @@ class _Numbers:
             return Fact(column.name, None, -strength, day, usual, text, phrase)
         how, after = "about ", ""
         shown, usual = self._format(typical), self._format(overall)
-        if shown == usual:
+        is_ordinal = isinstance(column.encoder, OrdinalEncoder)
+        if shown == usual and not is_ordinal:
             typical, overall = float(own.mean()), self._mean
             how, after = "", " on average"
             shown, usual = self._format(typical), self._format(overall)
         text = f"{name}: {how}{shown}{after} (all: {usual})"
         phrase = f"{'high' if is_high else 'low'} {to_few_words(column.name)}"
-        return Fact(column.name, None, strength, typical, overall, text, phrase)
+        values = (shown, usual) if is_ordinal else (typical, overall)
+        return Fact(column.name, None, strength, *values, text, phrase)
 
 
 def measure_dominance(values: Array, labels: Array, mass: Array, k: int) -> Array:

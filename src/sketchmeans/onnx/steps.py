@@ -22,6 +22,7 @@ from sklearn.preprocessing import (
 from sketchmeans.data.preparation import (
     BooleanEncoder,
     CategoryEncoder,
+    OrdinalEncoder,
 )
 from sketchmeans.data.preparation.encoders import CYCLES, MISSING, OTHER, DateEncoder
 from sketchmeans.data.preparation.values import (
@@ -125,7 +126,7 @@ def takes_words(encoder: Any) -> bool:
     """Say whether the input of a column is text, not a number."""
     if isinstance(encoder, BooleanEncoder):
         return tuple(encoder.words) not in _NUMBER_WORDS
-    return isinstance(encoder, CategoryEncoder)
+    return isinstance(encoder, CategoryEncoder | OrdinalEncoder)
 
 
 def add_table(graph: Graph, model: Any, dtype: str) -> str:
@@ -220,6 +221,11 @@ def _list_words(encoder: Any) -> tuple[dict[str, int], Array]:
     if isinstance(encoder, BooleanEncoder):
         table = np.array([[0.0], [1.0], [np.nan], [np.nan]])
         known = {form: i for word, i in encoder.codes.items() for form in _spell(word)}
+    elif isinstance(encoder, OrdinalEncoder):
+        k = len(encoder.levels)
+        table = np.append(np.arange(1.0, k + 1.0), [np.nan, np.nan])[:, None]
+        known = dict.fromkeys(encoder.missing_words, k + 1)
+        known |= {f: i for i, word in enumerate(encoder.levels) for f in _spell(word)}
     else:
         k = len(encoder.levels)
         table = np.vstack([np.eye(k), encoder.shares[None], np.full((1, k), np.nan)])

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from sketchmeans.cluster.reference import LEVELS, TAIL_SHARES, column_spans
-from sketchmeans.data.preparation import CategoryEncoder
+from sketchmeans.data.preparation import CategoryEncoder, OrdinalEncoder
 from sketchmeans.data.sources import Dialect
 from sketchmeans.kernels import Pairwise, Precomputed, is_given
 from sketchmeans.numerics.memory import format_bytes
@@ -143,6 +143,8 @@ def _check_plan(model: Any) -> None:
         raise ValueError("columns_ should be the columns of plan_ that are used")
     for column in used:
         encoder = column.encoder
+        if isinstance(encoder, OrdinalEncoder) and not encoder.levels:
+            raise ValueError(f"plan_ should have levels of {column.name!r}")
         if isinstance(encoder, CategoryEncoder):
             n_levels = len(set(encoder.levels))
             if not n_levels == len(encoder.levels) == len(encoder.shares):

@@ -10,6 +10,7 @@ from sketchmeans.data.preparation import (
     ColumnPlan,
     DateEncoder,
     NumberEncoder,
+    OrdinalEncoder,
 )
 from sketchmeans.data.preparation.encoders import CYCLES
 from sketchmeans.data.preparation.values import DATE_FORMATS
@@ -40,6 +41,11 @@ _CATEGORY = Record(
     CategoryEncoder,
     {"levels": Many(text()), "shares": Tensor((None,))},
 )
+_ORDINAL = Record(
+    "OrdinalEncoder",
+    OrdinalEncoder,
+    {"levels": Many(text()), "missing_words": Many(text())},
+)
 _DATE = Record(
     "DateEncoder",
     DateEncoder,
@@ -57,9 +63,9 @@ PLAN = Record(
         "name": text(),
         "kind": text(*USED_KINDS, *LEFT_OUT_KINDS),
         "reason": text(),
-        "encoder": nullable(_NUMBER, _BOOLEAN, _CATEGORY, _DATE),
+        "encoder": nullable(_NUMBER, _BOOLEAN, _CATEGORY, _ORDINAL, _DATE),
     },
 )
 
 #: All of them.
-PLAN_RECORDS = (_BOOLEAN, _CATEGORY, _DATE, _NUMBER, PLAN)
+PLAN_RECORDS = (_BOOLEAN, _CATEGORY, _DATE, _NUMBER, _ORDINAL, PLAN)

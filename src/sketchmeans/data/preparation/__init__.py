@@ -15,6 +15,7 @@ from sketchmeans.data.preparation.encoders import (
     CategoryEncoder,
     DateEncoder,
     NumberEncoder,
+    OrdinalEncoder,
 )
 from sketchmeans.data.preparation.plan import (
     check_as_kinds,
@@ -44,6 +45,7 @@ __all__ = [
     "ColumnPlan",
     "DateEncoder",
     "NumberEncoder",
+    "OrdinalEncoder",
     "Preparation",
     "PreparedSource",
     "Table",

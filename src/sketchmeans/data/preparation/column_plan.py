@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sketchmeans.data.preparation.encoders import Encoder
 
 #: The kinds that a user may give a column.
-USED_KINDS = ("numeric", "boolean", "category", "date")
+USED_KINDS = ("numeric", "boolean", "category", "ordinal", "date")
 #: Those that are left out; too many levels leave out a category as well.
 LEFT_OUT_KINDS = (
     "text",
@@ -19,6 +19,9 @@ LEFT_OUT_KINDS = (
     "other",
 )
 
+#: How the reason of a column that is left out ends.
+LEFT_OUT = ": left out"
+
 
 @dataclass(frozen=True)
 class ColumnPlan:
@@ -28,8 +31,8 @@ class ColumnPlan:
     ----------
     name : str
     kind : str
-        numeric, boolean, category, date; text, identifier, code, constant, duplicate,
-        empty or other, which are left out.
+        numeric, boolean, category, ordinal, date; text, identifier, code, constant,
+        duplicate, empty or other, which are left out.
     reason : str
         Why, and what is done, in a line.
     encoder : Encoder or None
@@ -63,4 +66,4 @@ class Rules:
 
 def leave_out(name: str, kind: str, reason: str) -> ColumnPlan:
     """Return the plan of a column that is not used."""
-    return ColumnPlan(name, kind, f"{reason}: left out")
+    return ColumnPlan(name, kind, f"{reason}{LEFT_OUT}")

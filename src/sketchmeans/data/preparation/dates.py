@@ -21,6 +21,23 @@ from sketchmeans.numerics.linalg import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Times of equal steps span so many steps for each row at most.
+_RUNNING = 1.05
+
+
+def find_kind_of_dates(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
+    """Return the plan for a column of dates, left out if they number the rows."""
+    plan = plan_dates(name, column, rules)
+    if isinstance(plan.encoder, DateEncoder):
+        days = to_days(column, plan.encoder.written)
+        assert days is not None
+        steps = np.diff(np.sort(days))
+        # As equal as those of a clock; in a sample, the least is one of all rows.
+        most = _RUNNING * steps.min(initial=np.inf) * rules.n_rows
+        if len(days) >= 20 and 0.0 < np.ptp(days) <= most:
+            return leave_out(name, "identifier", "running times")
+    return plan
+
 
 def plan_dates(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
     """Return the plan for a column of dates: their age, and cycles if they matter."""

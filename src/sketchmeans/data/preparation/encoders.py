@@ -193,6 +193,37 @@ class CategoryEncoder:
 
 
 @dataclass(frozen=True)
+class OrdinalEncoder:
+    """Ordered words as 1, 2, …, the lowest first.
+
+    `missing_words` are answers that say nothing; other words are new, and missing, too.
+    """
+
+    levels: tuple[str, ...]
+    missing_words: tuple[str, ...] = ()
+
+    def parts(self, name: str) -> list[Part]:
+        return [Part((name,), 1.0, is_measured=True)]
+
+    def encode(self, column: pa.ChunkedArray, out: Array) -> Array | None:
+        places = {level.casefold(): i for i, level in enumerate(self.levels, start=1)}
+        places |= dict.fromkeys((word.casefold() for word in self.missing_words), 0)
+        words = to_words(column)
+        table = [places.get(level.casefold(), -1) for level in words.levels]
+        found = np.append(np.array(table, np.float64), 0.0)[words.codes]
+        out[:, 0] = np.where(found > 0.0, found, np.nan)
+        return np.asarray(found < 0.0)
+
+    def restore(self, block: Array) -> Array:
+        return block
+
+    def decode(self, block: Array) -> list[Any]:
+        """Return the level that is nearest."""
+        places = np.clip(np.round(block[:, 0]), 1, len(self.levels)).astype(int)
+        return [self.levels[place - 1] for place in places]
+
+
+@dataclass(frozen=True)
 class DateEncoder:
     """A date as its age in days at `reference`, and where in a cycle it is.
 
@@ -245,7 +276,9 @@ def _weigh_levels(n_levels: int) -> float:
     return 1.0 - 1.0 / max(n_levels, 2)
 
 
-Encoder: TypeAlias = NumberEncoder | BooleanEncoder | CategoryEncoder | DateEncoder
+Encoder: TypeAlias = (
+    NumberEncoder | BooleanEncoder | CategoryEncoder | OrdinalEncoder | DateEncoder
+)
 
 
 def cycle_position(days: Array, cycle: str) -> Array:

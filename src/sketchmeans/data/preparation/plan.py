@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sketchmeans.data.input import check_weights
-from sketchmeans.data.preparation.column_plan import USED_KINDS, ColumnPlan, Rules
+from sketchmeans.data.preparation.column_plan import (
+    LEFT_OUT,
+    USED_KINDS,
+    ColumnPlan,
+    Rules,
+)
 from sketchmeans.data.preparation.dependence import weigh_columns
 from sketchmeans.data.preparation.encoders import (
+    BooleanEncoder,
     CategoryEncoder,
     Layout,
     NumberEncoder,
 )
-from sketchmeans.data.preparation.kinds import find_kind, force_kind
+from sketchmeans.data.preparation.kinds import PLANNERS, find_kind, force_kind
 from sketchmeans.data.preparation.tables import Table
 from sketchmeans.data.preparation.values import is_number, to_words
 from sketchmeans.data.sources.derived import check_known, shorten_list, show_names
@@ -27,8 +34,10 @@ if TYPE_CHECKING:
 
 #: Rows that are read to find the kinds of columns, and how many values at most.
 SAMPLE_ROWS, _SAMPLE_VALUES = 50_000, 2**23
-#: Columns of this correlation are redundant; searched in this many rows and columns.
-_SAME, _PAIR_ROWS, _PAIR_COLUMNS = 0.9999, 5_000, 2_000
+#: Columns of this correlation are redundant, if this share of their values is in the
+#: same rows; searched in this many rows and columns.
+_SAME, _SHARED, _PAIR_ROWS, _PAIR_COLUMNS = 0.999, 0.9, 5_000, 2_000
+_WORDS = (BooleanEncoder, CategoryEncoder)
 #: What a forced column may be where its kind is not given.
 _KEPT_ANYWAY = ("identifier", "code", "constant")
 
@@ -131,11 +140,12 @@ def _use_anyway(
     path: str, plan: ColumnPlan, column: pa.ChunkedArray, rules: Rules
 ) -> ColumnPlan:
     """Return a plan that uses a column in spite of its looks, as the user named it."""
-    why = plan.reason.removesuffix(": left out")
-    if plan.kind in _KEPT_ANYWAY and is_number(column.type):
-        forced = force_kind(plan.name, column, "numeric", rules)
+    why = plan.reason.removesuffix(LEFT_OUT)
+    kind = "numeric" if is_number(column.type) else "date"
+    forced = PLANNERS[kind](plan.name, column, rules)
+    if plan.kind in _KEPT_ANYWAY and forced.is_used:
         reason = f"{forced.reason}; used as it was named, in spite of: {why}"
-        return ColumnPlan(plan.name, "numeric", reason, forced.encoder)
+        return ColumnPlan(plan.name, kind, reason, forced.encoder)
     raise ValueError(
         f"columns={[plan.name]} of {path} cannot be clustered by: {why}. Leave it out, "
         f"or give its kind with as_kinds={{{plan.name!r}: ...}}, one of {USED_KINDS}."
@@ -159,9 +169,8 @@ def _leave_out_duplicates(
         if not isinstance(plan.encoder, CategoryEncoder)
     }
     same = {**_same_numbers(list(numbers.values()), sample, free)}
-    same |= _same_words(
-        [p for p in used(plans) if isinstance(p.encoder, CategoryEncoder)], sample, free
-    )
+    words = [p for p in used(plans) if isinstance(p.encoder, _WORDS)]
+    same |= _same_words([p for p in words if p.name not in same], sample, free)
     return [
         plan
         if plan.name not in same
@@ -190,34 +199,55 @@ def _same_numbers(
         out = np.empty((n, width))
         encoder.encode(sample.column(plan.name), out)
         values[:, j] = out[:, 0]
-    gaps = ~np.isfinite(values)
-    values[gaps] = 0.0
-    values -= values.sum(axis=0) / np.maximum(n - gaps.sum(axis=0), 1)
-    values[gaps] = 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        norms = np.sqrt(np.einsum("ij,ij->j", values, values))
-        values /= np.where(norms > 0.0, norms, 1.0)
-        alike = np.abs(values.T @ values) > _SAME
-    return _pick_same([plan.name for plan in plans], alike, free)
+    return _pick_same([plan.name for plan in plans], _correlate(values) > _SAME, free)
+
+
+def _correlate(values: Array) -> Array:
+    """Return the size of the correlation of each pair of columns where both are there.
+
+    It is 0 where many of the values of one have none of the other beside them.
+    """
+    is_there = np.isfinite(values)
+    there, count = is_there.astype(np.float64), is_there.sum(axis=0)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        centred = np.where(is_there, values, 0.0)
+        centred -= centred.sum(axis=0) / np.maximum(count, 1)
+        centred[~is_there] = 0.0
+        size = np.abs(centred).max(axis=0)
+        centred /= np.where(size > 0.0, size, 1.0)  # squares cannot vanish
+        both, sums = there.T @ there, centred.T @ there
+        covariance = centred.T @ centred - sums * sums.T / both
+        variance = np.square(centred).T @ there - np.square(sums) / both
+        found = np.abs(covariance) / np.sqrt(variance * variance.T)
+    is_shared = both >= _SHARED * np.maximum(count, count[:, None])
+    return np.where(is_shared, np.nan_to_num(found), 0.0)
 
 
 def _same_words(
     plans: Sequence[ColumnPlan], sample: pa.Table, free: Sequence[str]
 ) -> dict[str, str]:
     """Return which columns are categories of others by other words."""
-    codes = [_first_codes(to_words(sample.column(plan.name)).codes) for plan in plans]
-    alike = np.array([[np.array_equal(a, b) for b in codes] for a in codes], bool)
     if sample.num_rows < 3 or len(plans) < 2:
         return {}
+    codes = [to_words(sample.column(plan.name)).codes for plan in plans]
+    alike = np.zeros((len(plans), len(plans)), bool)
+    for i, j in combinations(range(len(plans)), 2):
+        alike[i, j] = alike[j, i] = _is_renamed(codes[i], codes[j])
     return _pick_same([plan.name for plan in plans], alike, free)
 
 
-def _first_codes(codes: Array) -> Array:
-    """Return codes in the order in which they appear."""
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return np.where(codes < 0, -1, rank[inverse])
+def _is_renamed(codes: Array, others: Array) -> bool:
+    """Say whether each code goes with one of the others, and the other way round."""
+    n_levels = int(codes.max(initial=-1)) + 1
+    if n_levels != others.max(initial=-1) + 1:
+        return False
+    here, there = codes >= 0, others >= 0
+    both = here & there
+    if both.sum() < max(_SHARED * max(here.sum(), there.sum()), 1):
+        return False
+    pairs = np.bincount(codes[both] * n_levels + others[both], minlength=n_levels**2)
+    table = pairs.reshape(n_levels, n_levels) > 0
+    return bool((table.sum(axis=0) <= 1).all() and (table.sum(axis=1) <= 1).all())
 
 
 def _pick_same(

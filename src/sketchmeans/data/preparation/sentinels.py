@@ -10,6 +10,8 @@ from sketchmeans.numerics.linalg import Array
 #: zero, below numbers that cannot be negative.
 _FAR_CODES = (99.0, 999.0, 9999.0, 99999.0, 999999.0, -9.0, -99.0, -999.0, -9999.0)
 _MINUS_ONE = -1.0
+#: What years are between; 0 among them is none.
+_YEARS = (1800.0, 2100.0)
 #: How often a code occurs at least.
 _REPEATED = 3
 #: Values of a column that may have −1 as a code.
@@ -24,7 +26,7 @@ def find_number_codes(values: Array) -> tuple[float, ...]:
 
     A code lies at the edge, occurs several times, and is farther from the next value
     than half the range of all others; −1 lies below numbers that are not negative, and
-    is far from them or occurs more than twice as often as the next.
+    is far from them or occurs more than twice as often as the next; 0 is below years.
 
     Examples
     --------
@@ -52,6 +54,9 @@ def _is_code(different: Array, counts: Array, edge: int) -> bool:
         is_amount = edge == 0 and others[0] >= 0.0 and len(others) >= _MIN_DIFFERENT
         far = len(others) > 1 and others[0] - value > 5.0 * np.median(np.diff(others))
         return bool(is_amount and (far or counts[edge] > 2 * counts[1]))
+    if value == 0.0:
+        is_whole = bool((others == np.round(others)).all())
+        return is_whole and _YEARS[0] <= others.min() and others.max() <= _YEARS[1]
     gap = np.abs(others - value).min()
     return value in _FAR_CODES and bool(gap > 0.5 * max(np.ptp(others), 1.0))
 

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sketchmeans.data.preparation.column_plan import ColumnPlan, Rules, leave_out
-from sketchmeans.data.preparation.dates import are_compact_dates, plan_dates
+from sketchmeans.data.preparation.column_plan import (
+    LEFT_OUT,
+    ColumnPlan,
+    Rules,
+    leave_out,
+)
+from sketchmeans.data.preparation.dates import are_compact_dates, find_kind_of_dates
 from sketchmeans.data.preparation.encoders import (
     MISSING,
     OTHER,
@@ -18,6 +23,7 @@ from sketchmeans.data.preparation.encoders import (
     NumberEncoder,
 )
 from sketchmeans.data.preparation.numbers import find_kind_of_numbers
+from sketchmeans.data.preparation.ordinal import find_order, plan_ordinal
 from sketchmeans.data.preparation.values import (
     TRUE_WORDS,
     Words,
@@ -65,9 +71,14 @@ def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> Colu
         encoder = plan.encoder
         if stray and isinstance(encoder, NumberEncoder):
             encoder = replace(encoder, missing_words=stray)
-        return ColumnPlan(name, plan.kind, f"{plan.reason} ({note})", encoder)
+        reason = f"{plan.reason.removesuffix(LEFT_OUT)} ({note})"
+        if encoder is None:
+            return leave_out(name, plan.kind, reason)
+        return ColumnPlan(name, plan.kind, reason, encoder)
+    if find_order(levels) is not None:
+        return plan_ordinal(name, column, rules)
     if find_date_format(words) is not None:
-        return plan_dates(name, column, rules)
+        return find_kind_of_dates(name, column, rules)
     for pattern, what in (
         (_EMAIL, "e-mail addresses"),
         (_UUID, "UUIDs"),
