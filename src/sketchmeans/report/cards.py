@@ -155,8 +155,9 @@ def _make_lines(
 
 
 def _shorten_value(value: float, deviation: float) -> str:
-    """Return a value in three digits; 0 where it is tiny beside the deviation."""
-    value = 0.0 if abs(value) < 1e-6 * deviation else float(value)
+    """Return a value in three digits, none of them below 0.1% of the deviation."""
+    if deviation > 0.0:
+        value = round(float(value), 3 - int(np.floor(np.log10(deviation)))) or 0.0
     text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.3g}"
     return text.replace("-", "−")
 

@@ -26,7 +26,7 @@ from sketchmeans.diagnostics import (
 )
 from sketchmeans.diagnostics.described import open_described
 from sketchmeans.diagnostics.fitted import AnyModel
-from sketchmeans.diagnostics.segment_facts import list_levels
+from sketchmeans.diagnostics.segment_facts import list_levels, name_features
 from sketchmeans.diagnostics.segments import (
     describe_members,
     find_id_column,
@@ -219,6 +219,9 @@ SpectralKMeans
     on_stage("certificate")
     bound = _certify(inner, source, certificate, bound_rng)
     on_stage("pictures")
+    if summary.features is not None and feature_names is None:
+        means = summary.features.cluster_means[summary.sizes > 0]
+        names = name_features(opened.units, means, names)
     called = source_name if isinstance(rows, Source) else None
     found = Findings(
         model=inner,
