@@ -35,6 +35,7 @@ from sketchmeans.diagnostics.segments import (
 from sketchmeans.diagnostics.summary import summarize_members
 from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
+from sketchmeans.report.cards import list_details
 from sketchmeans.report.page import Findings, list_facts, render_page
 from sketchmeans.report.workbook import check_workbooks, write_workbook
 from sketchmeans.theory.results import Result, format_value
@@ -67,6 +68,8 @@ class Report(Result):
     certificate : Certificate or None
     technical : dict of str to str
         What was clustered and how.
+    details : list of dict
+        Spread, margin and features of each segment, in the order of labels.
     """
 
     path: str
@@ -76,6 +79,7 @@ class Report(Result):
     row_map: RowMap
     certificate: Certificate | None
     technical: dict[str, str]
+    details: list[dict[str, Any]]
 
     def _lines(self) -> list[tuple[str, str]]:
         lines = [
@@ -228,6 +232,7 @@ SpectralKMeans
         data=origin + _describe_table(rows, called),
         names=names,
         levels=list_levels(opened.units),
+        has_logarithms=_has_logarithms(opened.units),
         summary=replace(summary, segment_names=segments.names),
         segments=segments,
         row_map=sampled,
@@ -240,6 +245,11 @@ SpectralKMeans
     return _write(found, page, book)
 
 
+def _has_logarithms(source: Any) -> bool:
+    encoders = source.preparation.encoders if hasattr(source, "preparation") else ()
+    return any(getattr(encoder, "unit", None) is not None for _, encoder in encoders)
+
+
 def _write(found: Findings, page: Path | None, book: Path | None) -> Report:
     """Write the page and the workbook, and return what is in them."""
     report = Report(
@@ -250,6 +260,7 @@ def _write(found: Findings, page: Path | None, book: Path | None) -> Report:
         found.row_map,
         found.certificate,
         dict(list_facts(found)),
+        list_details(found.summary, () if found.image_shape else found.names),
     )
     if page is not None:
         # A name may hold half of a surrogate pair, which no file can.
