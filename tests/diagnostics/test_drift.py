@@ -129,3 +129,14 @@ def test_medians_of_counts_with_gaps_between_them_are_values_of_the_table():
     assert (column.old, column.new) == ("30", "30")
     (column,) = drift(model, X[X[:, 0] < 10]).columns
     assert 2.0 <= float(column.new) <= 4.0
+
+
+def test_a_column_may_move_about_its_median():
+    X = np.random.default_rng(0).binomial(20, 0.5, size=(2_000, 1)).astype(float)
+    model = SketchedKMeans(2, random_state=0).fit(X)
+    calibrate(model, X)
+    (column,) = drift(model, 10.0 + 2.0 * (X - 10.0)).columns
+    assert (column.old, column.new) == ("10", "10")
+    assert column.sentence == "x0 moved: typically 10 as in the fit, but not all"
+    (column,) = drift(model, X + np.arange(len(X))[:, None] % 3).columns
+    assert float(column.new).is_integer()

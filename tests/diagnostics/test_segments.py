@@ -19,10 +19,21 @@ from sketchmeans import (
 from sketchmeans.cluster.segment_names import rename_segments, segment_names
 from sketchmeans.datasets import make_customers
 from sketchmeans.diagnostics import cluster_summary, describe_segments
+from sketchmeans.diagnostics.described import open_described
 from sketchmeans.diagnostics.members import SmallestRows, draw_keys, draw_members
-from sketchmeans.diagnostics.segment_facts import Fact, measure_dominance
-from sketchmeans.diagnostics.segment_wording import name_segments
+from sketchmeans.diagnostics.segment_facts import (
+    Fact,
+    measure_dominance,
+    name_features,
+)
+from sketchmeans.diagnostics.segment_wording import (
+    name_segments,
+    to_amount,
+    to_few_words,
+    to_time,
+)
 from sketchmeans.diagnostics.segments import name_fitted
+from sketchmeans.diagnostics.summary import summarize_members
 
 TABLE, PLANTED = make_customers(800, random_state=1)
 MODEL = TableClusterer(NystromKMeans(4, random_state=0)).fit(TABLE)
@@ -61,7 +72,7 @@ def test_facts_are_medians_and_shares_of_the_table(found):
 
 def test_names_differ_and_say_what_sets_segments_apart(found):
     companies = np.bincount(MODEL.labels_[PLANTED == "companies"]).argmax()
-    assert found.names[companies] == "High revenue, high orders"
+    assert found.names[companies] == "High revenue, many orders"
     assert len(set(found.names)) == 4
     assert "36%: signed up: about" in repr(found)
 
@@ -199,6 +210,19 @@ def test_equal_names_are_told_apart():
     assert name_segments([[]], [5]) == ["All rows"]
 
 
+def test_phrases_are_english():
+    assert to_amount("orders", True, True) == "many orders"
+    assert to_amount("Visits_2024", False, True) == "few Visits 2024"
+    for name, is_whole in (("bonus", True), ("sales", False), ("age", True)):
+        assert to_amount(name, True, is_whole) == f"high {name}"
+    assert to_time("signed_up", False) == "signed up recently"
+    assert to_time("joined", True) == "joined early"
+    assert to_time("order_date", False) == "recent order date"
+    long = [to_few_words(f"a_measurement_of_something_{j}") for j in (12, 113)]
+    assert len(to_few_words("x" * 90)) == 28
+    assert long == ["a measurement…something 12", "a measurement…something 113"]
+
+
 def test_small_values_are_told_from_zero():
     rng = np.random.default_rng(0)
     money = np.exp(np.repeat([3.0, 9.0], [400, 100]) + 0.1 * rng.normal(size=500))
@@ -238,6 +262,11 @@ def test_one_hot_columns_are_shown_as_their_category():
     for fact in own:
         assert fact.overall == pytest.approx(shares[fact.level])
     assert any("my plan: 100% free (all: " in fact.text for fact in own)
+    opened = open_described(model, frame)
+    means = summarize_members(opened)[0].features.cluster_means
+    names = name_features(opened.units, means, opened.names)
+    assert names[1:4] == ["my_plan=free", "my_plan=basic_2", "my_plan=pro"]
+    assert names[4:] == opened.names[4:]
     texts = [fact.text for fact in facts if fact.column.startswith("vip")]
     assert all(" yes (all" in text or " no (all" in text for text in texts)
 

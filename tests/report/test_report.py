@@ -556,6 +556,14 @@ _OVERFLOW = """(() => {
 })()"""
 
 
+_COLOURS = """(() => ({
+  ink: getComputedStyle(document.querySelector("h1")).color,
+  ground: getComputedStyle(document.body).backgroundColor,
+  shown: [...new Set([...document.querySelectorAll("picture")].filter(
+    (p) => getComputedStyle(p).display !== "none").map((p) => p.className))],
+}))()"""
+
+
 @pytest.fixture(scope="module")
 def browser():
     program = chromium.find()
@@ -579,6 +587,35 @@ def many(tmp_path_factory):
     ]
     write_report(model, table, path, feature_names=names, certificate=None)
     return path
+
+
+@pytest.mark.browser
+def test_paper_is_light(browser, full):
+    browser.show(1280, 900, "dark")
+    browser.open(full[0].as_uri())
+    assert browser.evaluate(_COLOURS)["shown"] == ["dark"]
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.call("Emulation.setEmulatedMedia", media="print", features=features)
+    found = browser.evaluate(_COLOURS)
+    browser.call("Emulation.setEmulatedMedia", media="")
+    assert found == {
+        "ink": "rgb(28, 36, 48)",
+        "ground": "rgb(255, 255, 255)",
+        "shown": ["light"],
+    }
+
+
+@pytest.mark.browser
+def test_small_means_fit_a_phone(browser, tmp_path):
+    rows = np.repeat(np.eye(3), 50, axis=0) * 6.0
+    rows = rows + np.tile([[-0.002941], [-0.003062]], (75, 1))
+    model = SketchedKMeans(3, random_state=0).fit(rows)
+    path = tmp_path / "small.html"
+    write_report(model, rows, path, certificate=None)
+    assert "−0.003</td>" in path.read_text(encoding="utf-8")
+    browser.show(360, 800, "light")
+    browser.open(path.as_uri())
+    assert not browser.evaluate(_OVERFLOW)["cut"]
 
 
 @pytest.mark.browser

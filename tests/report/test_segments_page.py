@@ -1,5 +1,6 @@
 """Who the segments are: on the first screen, in a workbook and as JSON."""
 
+import html
 import os
 import re
 
@@ -66,12 +67,14 @@ def test_levels_are_shown_as_their_category(shop):
     found = re.findall(r"<td>plan: \w+</td>.*?<td>\S+%</td><td>\S+%</td>", details)
     assert found, "a share, and not a mean of zeros and ones"
     assert "plan=" not in details
+    assert "skewed amounts are averaged on a logarithmic scale" in details
+    assert "Means" in shop[2].technical
 
 
 def test_a_workbook_has_the_same_and_no_formulas(shop):
     folder, _, report = shop
     book = openpyxl.load_workbook(folder / "shop.xlsx")
-    assert book.sheetnames == ["Segments", "Facts", "Technical"]
+    assert book.sheetnames == ["Segments", "Facts", "Details", "Technical"]
     for sheet in book:
         for row in sheet.iter_rows():
             for cell in row:
@@ -84,6 +87,14 @@ def test_a_workbook_has_the_same_and_no_formulas(shop):
     assert rows[1][2:4] == (largest.size, pytest.approx(largest.share))
     assert rows[1][4] == largest.facts[0].text
     assert {row[1] for row in rows[1:]} >= {"'=Heavy <b>buyers</b>"}
+    details = report.details[largest.label]
+    assert rows[1][-2:] == pytest.approx((details["spread"], details["margin"]))
+    text = (folder / "shop.html").read_text(encoding="utf-8")
+    for label, _, feature, difference, *_ in list(book["Details"].values)[1:]:
+        shown = feature.removeprefix("'").replace("=", ": ", 1).rpartition(" ")[2]
+        card = text.split(f'id="cluster-{label}"')[1].split("</article>")[0]
+        assert shown in html.unescape(card.replace("<wbr>", ""))
+        assert f"{difference:+.2f}".replace("-", "−") in card
     assert len(list(book["Facts"].values)) == 1 + sum(
         len(segment.facts) for segment in report.segments.segments
     )
@@ -153,6 +164,9 @@ def test_report_prints_the_content_as_json(shop, capsys, tmp_path, monkeypatch):
         assert own["facts"][0]["text"] == segment.facts[0].text
         assert 0.0 < own["stability"] <= 1.0
         assert "@example.com" in own["typical"][0]
+        assert own["spread"] == report.summary.costs[segment.label]
+        assert own["features"] == report.details[segment.label]["features"]
+    assert found["explained"] == report.row_map.explained
     assert "Kernel" in found["technical"]
     assert found["certificate"]["ratio"] >= 1.0
 

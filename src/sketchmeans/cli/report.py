@@ -86,15 +86,21 @@ def print_segments(screen: Screen, found: Any) -> None:
 def describe_report(written: Any) -> dict[str, Any]:
     """Return the content of a report for JSON."""
     found, certificate = written.segments, written.certificate
+    agreement = written.summary.agreement
     return {
         "title": written.title,
         "n_samples": found.n_rows,
         "n_sampled": found.n_sampled,
         "id_column": found.id_column,
-        "segments": [segment.to_dict() for segment in found.segments],
+        "segments": [
+            segment.to_dict() | detail
+            for segment, detail in zip(found.segments, written.details, strict=True)
+        ],
         "note": found.note,
         "technical": written.technical,
         "cost": written.summary.cost,
+        "explained": written.row_map.explained,
+        "agreement": None if agreement is None else agreement.to_dict(),
         "certificate": None if certificate is None else certificate.to_dict(),
     }
 

@@ -58,6 +58,8 @@ class ColumnChange(Result):
     @property
     def sentence(self) -> str:
         """The change in words."""
+        if self.what == "values" and self.new == self.old:
+            return f"{self.name} moved: typically {self.new} as in the fit, but not all"
         start = {
             "values": f"{self.name} moved: typically {self.new}",
             "levels": f"{self.name} moved: {self.new}",
@@ -136,7 +138,8 @@ def _compare_numbers(
     if rows is not None and new.sum():
         values = toarray(rows[:, [column.features.start]])
         medians[1] = float(np.nanmedian(values))
-    before, now = (format_number(column, median) for median in medians)
+    is_whole = _are_whole(column, edges)
+    before, now = (format_number(column, median, is_whole) for median in medians)
     return ColumnChange(column.name, "values", before, now, distance, p)
 
 
@@ -152,7 +155,17 @@ def _find_median(edges: Array, counts: Array, ties: Array) -> float | None:
     return float(np.interp(0.5, np.maximum.accumulate(shares), edges))
 
 
-def format_number(column: ColumnSpan, encoded: float | None) -> str:
+def _are_whole(column: ColumnSpan, edges: Array) -> bool:
+    """Whether the quantiles are whole numbers, up to the rounding of an encoder."""
+    if isinstance(column.encoder, DateEncoder | OrdinalEncoder):
+        return False
+    values = column.encoder.restore(edges[:, None])
+    return np.allclose(values, np.round(values), rtol=1e-9, atol=1e-9)
+
+
+def format_number(
+    column: ColumnSpan, encoded: float | None, is_whole: bool = False
+) -> str:
     """Return an encoded number in the unit of its column, a date or a level."""
     if encoded is None or np.isnan(encoded):
         return "nothing"
@@ -161,6 +174,7 @@ def format_number(column: ColumnSpan, encoded: float | None) -> str:
         shown = str(column.encoder.decode(value)[0])
         return shown[:10] if isinstance(column.encoder, DateEncoder) else shown
     number = float(column.encoder.restore(value)[0, 0])
+    number = float(round(number)) if is_whole else number
     is_large = 1e4 <= abs(number) < 1e15
     return f"{number:,.0f}" if is_large else format_value(number)
 

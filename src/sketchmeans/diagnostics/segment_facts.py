@@ -33,7 +33,9 @@ from sketchmeans.diagnostics.segment_wording import (
     format_date,
     format_percent,
     format_quantity,
+    to_amount,
     to_few_words,
+    to_time,
     to_words,
 )
 from sketchmeans.numerics.linalg import Array
@@ -148,6 +150,18 @@ def list_levels(source: Any) -> frozenset[int]:
     )
 
 
+def name_features(source: Any, means: Array, names: Sequence[str]) -> list[str]:
+    """Return the names of features, those of one-hot columns as levels: plan=free.
+
+    `means` are those of each cluster, which add up to 1 as the rows do.
+    """
+    named = list(names)
+    for column in _join_indicators(_list_columns(source, names), means):
+        for j, level in enumerate(column.levels, start=column.span.start):
+            named[j] = f"{column.name}={level}"
+    return named
+
+
 def _list_columns(source: Any, names: Sequence[str]) -> list[_Column]:
     encoders = source.preparation.encoders if hasattr(source, "preparation") else ()
     if not encoders:
@@ -183,7 +197,7 @@ def _find_category(columns: list[_Column], rows: Block) -> _Column | None:
         if len(flags) < 2:
             continue
         span = slice(flags[0].span.start, flags[-1].span.stop)
-        if (toarray(rows[:, span]).sum(axis=1) == 1.0).all():
+        if np.allclose(toarray(rows[:, span]).sum(axis=1), 1.0, rtol=0.0, atol=1e-6):
             levels = tuple(flag.name[end:] for flag in flags)
             return _Column(name[: end - 1], flags[0].encoder, span, levels)
     return None
@@ -339,7 +353,7 @@ class _Numbers:
         if isinstance(column.encoder, DateEncoder):  # by age
             reference, span = column.encoder.reference, float(np.ptp(self._values))
             day, usual = (format_date(reference - v, span) for v in (typical, overall))
-            phrase = f"{'early' if is_high else 'recent'} {to_few_words(column.name)}"
+            phrase = to_time(column.name, is_early=is_high)
             text = f"{name}: about {day} (all: {usual})"
             return Fact(column.name, None, -strength, day, usual, text, phrase)
         how, after = "about ", ""
@@ -350,7 +364,8 @@ class _Numbers:
             how, after = "", " on average"
             shown, usual = self._format(typical), self._format(overall)
         text = f"{name}: {how}{shown}{after} (all: {usual})"
-        phrase = f"{'high' if is_high else 'low'} {to_few_words(column.name)}"
+        is_count = self._is_whole and not is_ordinal
+        phrase = to_amount(column.name, is_high, is_count)
         values = (shown, usual) if is_ordinal else (typical, overall)
         return Fact(column.name, None, strength, *values, text, phrase)
 

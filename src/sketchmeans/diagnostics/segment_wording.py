@@ -34,14 +34,48 @@ def to_words(name: str, length: int = _FACT_LENGTH) -> str:
     text = "".join(sign for sign in text if sign.isprintable())  # no joiners
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1]
-    if len(text) > length:
-        text = f"{text[: length - 1]}…"
+    if len(text) > length:  # columns of many names differ at the end
+        start, end = text[: length // 2], text[-((length + 1) // 2) :]  # words if any
+        text = f"{start.rpartition(' ')[0] or start}…{end.partition(' ')[2] or end[1:]}"
     return text or "(no name)"
 
 
 def to_few_words(name: str) -> str:
     """Return the name of a column or a level as words for a phrase."""
     return to_words(name, _PHRASE_LENGTH)
+
+
+def to_amount(name: str, is_high: bool, is_whole: bool) -> str:
+    """Return a phrase for a number: many of what is counted, a high amount of others.
+
+    Examples
+    --------
+    >>> to_amount("days_since_order", True, True), to_amount("revenue", False, False)
+    ('many days since order', 'low revenue')
+    """
+    text = to_few_words(name)
+    first = text.split()[0].lower()
+    is_plural = first.endswith("s") and not first.endswith(("ss", "us", "is"))
+    if is_whole and is_plural:
+        return f"{'many' if is_high else 'few'} {text}"
+    return f"{'high' if is_high else 'low'} {text}"
+
+
+def to_time(name: str, is_early: bool) -> str:
+    """Return a phrase for a date: what was done when, or a thing and its time.
+
+    Examples
+    --------
+    >>> to_time("created_at", False), to_time("last_order", True)
+    ('created recently', 'early last order')
+    """
+    text = to_few_words(name)
+    first, *others = text.split()
+    if not first.lower().endswith("ed"):
+        return f"{'early' if is_early else 'recent'} {text}"
+    if others and others[-1].lower() in ("at", "on", "date"):
+        others.pop()
+    return " ".join([first, *others, "early" if is_early else "recently"])
 
 
 def format_percent(share: float) -> str:

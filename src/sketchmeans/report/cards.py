@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.diagnostics import ClusterSummary, Segments
+from sketchmeans.diagnostics.summary import Features
 from sketchmeans.kernels import toarray
 from sketchmeans.report.drawing import (
     GLYPHS,
@@ -126,12 +127,9 @@ def _make_lines(
     """Return the features that set a cluster apart, the levels of a category alike."""
     features = summary.features
     assert features is not None
-    chosen = features.rank_distinguishing(_MOST_FEATURES, cluster)
-    if not len(chosen):  # no feature sets it apart: the first ones, then
-        chosen = np.arange(min(_MOST_FEATURES, len(features.mean)))
     differences, largest = features.differences[cluster], features.largest_difference
     lines = []
-    for j in chosen.tolist():
+    for j in _choose_features(features, cluster):
         both = features.cluster_means[cluster, j], features.mean[j]
         if j in levels:
             mean, overall = (format_share(min(max(v, 0.0), 1.0)) for v in both)
@@ -151,9 +149,48 @@ def _make_lines(
     return lines
 
 
+def _choose_features(features: Features, cluster: int) -> list[int]:
+    """Return the features of a card; the first ones where none sets a cluster apart."""
+    chosen = features.rank_distinguishing(_MOST_FEATURES, cluster)
+    if not len(chosen):
+        chosen = np.arange(min(_MOST_FEATURES, len(features.mean)))
+    return chosen.tolist()
+
+
+def list_details(summary: ClusterSummary, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the values on the cards in the order of labels, for workbooks and JSON.
+
+    Without names, as of pixels, there are no features.
+    """
+    details = []
+    for j, size in enumerate(summary.sizes.tolist()):
+        spread = float(summary.costs[j]) if size else None
+        has_margin = size and summary.margins is not None
+        own: dict[str, Any] = {
+            "spread": spread,
+            "margin": float(summary.margins[j]) if has_margin else None,
+            "classes": _name_classes(summary, j),
+            "features": [],
+        }
+        features = summary.features
+        if size and names and features is not None:
+            own["features"] = [
+                {
+                    "feature": names[i],
+                    "difference": float(features.differences[j, i]),
+                    "mean": float(features.cluster_means[j, i]),
+                    "overall": float(features.mean[i]),
+                }
+                for i in _choose_features(features, j)
+            ]
+        details.append(own)
+    return details
+
+
 def _shorten_value(value: float, deviation: float) -> str:
-    """Return a value in three digits; 0 where it is tiny beside the deviation."""
-    value = 0.0 if abs(value) < 1e-6 * deviation else float(value)
+    """Return a value in three digits, none of them below 0.1% of the deviation."""
+    if deviation > 0.0:
+        value = round(float(value), 3 - int(np.floor(np.log10(deviation)))) or 0.0
     text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.3g}"
     return text.replace("-", "−")
 

@@ -43,6 +43,8 @@ class Findings:
     names: Sequence[str]
     #: Which of these stand for a level of a category.
     levels: Collection[int]
+    #: Whether some columns are on a logarithmic scale.
+    has_logarithms: bool
     summary: ClusterSummary
     segments: Segments
     row_map: RowMap
@@ -95,6 +97,7 @@ def render_page(found: Findings) -> str:
         cards=cards[:_OPEN_CARDS],
         more_cards=cards[_OPEN_CARDS:],
         downloads=make_downloads(summary, found.names, found.segments),
+        about_means=words.MEANS_OF_LOGARITHMS if found.has_logarithms else "",
         has_images=found.image_shape is not None,
         overview=_draw_overview(found),
         fit=_draw_fit(found),
@@ -204,6 +207,8 @@ def list_facts(found: Findings) -> list[tuple[str, str]]:
     if isinstance(model, SpectralKMeans) and model.n_neighbors_ is not None:
         m, s = len(model.dual_coef_), model.n_neighbors_
         facts.append(("Graph", f"{m:,} landmarks, of which {s:,} for each row"))
+    if found.has_logarithms:
+        facts.append(("Means", words.MEANS_OF_LOGARITHMS))
     reducer = getattr(model, "reducer_", None)
     if reducer is not None:
         facts.append(("Reduced by", f"{reducer!r}"))

@@ -18,6 +18,11 @@ from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.kernels import RBF
 from sketchmeans.theory.results import format_value
 
+#: What the means of a table with skewed amounts are.
+MEANS_OF_LOGARITHMS = (
+    "those that the fit works with: skewed amounts are averaged on a logarithmic "
+    "scale, which gives less than their usual mean, and gaps are filled in"
+)
 #: Costs that differ by less than this share are the same but for rounding.
 _SAME_COST = 1e-3
 

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from sketchmeans.diagnostics import Segments
 from sketchmeans.numerics.escape import escape_line
 from sketchmeans.report.drawing import format_cell
+from sketchmeans.report.words import describe_agreement
 
 if TYPE_CHECKING:
     from sketchmeans.report.write import Report
@@ -33,38 +34,57 @@ def check_workbooks() -> None:
 
 
 def write_workbook(file: IO[bytes], report: Report) -> None:
-    """Write segments, their facts and what is technical, each to a sheet."""
+    """Write segments, facts, details and what is technical, each to a sheet."""
     from openpyxl import Workbook  # type: ignore[import-untyped]
 
     book = Workbook()
     book.remove(book.active)
-    _add_sheet(book, "Segments", *_list_segments(report.segments))
+    _add_sheet(book, "Segments", *_list_segments(report))
     _add_sheet(book, "Facts", *_list_all_facts(report.segments))
+    _add_sheet(book, "Details", *_list_details(report))
     technical = {"Title": report.title, **report.technical}
     technical |= {"Cost": f"{report.summary.cost:.6g}", "Note": report.segments.note}
+    if len(report.details) > 1:
+        technical["Spread explained"] = f"{max(report.row_map.explained, 0.0):.1%}"
+    if report.summary.agreement is not None:
+        technical["Known classes"] = describe_agreement(report.summary.agreement)
     if report.certificate is not None:
         technical["Certificate"] = report.certificate.interval
     _add_sheet(book, "Technical", ["what", "value"], technical.items())
     book.save(file)
 
 
-def _list_segments(found: Segments) -> tuple[list[str], list[list[Any]]]:
+def _list_segments(report: Report) -> tuple[list[str], list[list[Any]]]:
+    found = report.segments
     n_facts = max((len(segment.facts) for segment in found.segments), default=0)
     header = ["label", "segment", "rows", "share"]
     header += [f"fact {i + 1}" for i in range(n_facts)]
     header += ["stability", "how sure", f"typical ({found.id_column or 'rows'})"]
+    header += ["spread", "margin"]
+    if report.summary.agreement is not None:
+        header.append("classes")
     rows = []
     for segment in found.by_size():
         facts = [fact.text for fact in segment.facts]
-        sure = segment.verdict
+        sure, detail = segment.verdict, report.details[segment.label]
         rows.append(
             [segment.label, segment.name, segment.size, segment.share]
             + facts
             + [""] * (n_facts - len(facts))
             + [segment.stability if sure else None, sure[0] if sure else ""]
-            + [", ".join(segment.typical)]
+            + [", ".join(segment.typical), *map(detail.get, header[n_facts + 7 :])]
         )
     return header, rows
+
+
+def _list_details(report: Report) -> tuple[list[str], list[list[Any]]]:
+    rows = [
+        [segment.label, segment.name, *feature.values()]
+        for segment in report.segments.by_size()
+        for feature in report.details[segment.label]["features"]
+    ]
+    values = ["feature", "difference (standard deviations)", "mean", "mean of all"]
+    return ["label", "segment", *values], rows
 
 
 def _list_all_facts(found: Segments) -> tuple[list[str], list[list[Any]]]:

@@ -26,11 +26,16 @@ from sketchmeans.diagnostics import (
 )
 from sketchmeans.diagnostics.described import open_described
 from sketchmeans.diagnostics.fitted import AnyModel
-from sketchmeans.diagnostics.segment_facts import list_levels
-from sketchmeans.diagnostics.segments import describe_members, find_id_column, read_ids
+from sketchmeans.diagnostics.segment_facts import list_levels, name_features
+from sketchmeans.diagnostics.segments import (
+    describe_members,
+    find_id_column,
+    read_ids,
+)
 from sketchmeans.diagnostics.summary import summarize_members
 from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
+from sketchmeans.report.cards import list_details
 from sketchmeans.report.page import Findings, list_facts, render_page
 from sketchmeans.report.workbook import check_workbooks, write_workbook
 from sketchmeans.theory.results import Result, format_value
@@ -63,6 +68,8 @@ class Report(Result):
     certificate : Certificate or None
     technical : dict of str to str
         What was clustered and how.
+    details : list of dict
+        Spread, margin and features of each segment, in the order of labels.
     """
 
     path: str
@@ -72,6 +79,7 @@ class Report(Result):
     row_map: RowMap
     certificate: Certificate | None
     technical: dict[str, str]
+    details: list[dict[str, Any]]
 
     def _lines(self) -> list[tuple[str, str]]:
         lines = [
@@ -215,12 +223,16 @@ SpectralKMeans
     on_stage("certificate")
     bound = _certify(inner, source, certificate, bound_rng)
     on_stage("pictures")
+    if summary.features is not None and feature_names is None:
+        means = summary.features.cluster_means[summary.sizes > 0]
+        names = name_features(opened.units, means, names)
     called = source_name if isinstance(rows, Source) else None
     found = Findings(
         model=inner,
         data=origin + _describe_table(rows, called),
         names=names,
         levels=list_levels(opened.units),
+        has_logarithms=_has_logarithms(opened.units),
         summary=replace(summary, segment_names=segments.names),
         segments=segments,
         row_map=sampled,
@@ -233,6 +245,11 @@ SpectralKMeans
     return _write(found, page, book)
 
 
+def _has_logarithms(source: Any) -> bool:
+    encoders = source.preparation.encoders if hasattr(source, "preparation") else ()
+    return any(getattr(encoder, "unit", None) is not None for _, encoder in encoders)
+
+
 def _write(found: Findings, page: Path | None, book: Path | None) -> Report:
     """Write the page and the workbook, and return what is in them."""
     report = Report(
@@ -243,6 +260,7 @@ def _write(found: Findings, page: Path | None, book: Path | None) -> Report:
         found.row_map,
         found.certificate,
         dict(list_facts(found)),
+        list_details(found.summary, () if found.image_shape else found.names),
     )
     if page is not None:
         # A name may hold half of a surrogate pair, which no file can.
