@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from sketchmeans.cli.explain import print_certificate
 from sketchmeans.cli.files import (
     make_clusterer,
     make_estimator,
@@ -123,6 +124,9 @@ def _print_comparison(screen: Screen, found: Any, shape: tuple[int, int]) -> Non
         f"{shape[0]:,} rows of {shape[1]:,} columns, {m:,} landmarks", style="bold"
     )
     screen.print_table(columns, rows, best=best)
+    if found.certificate is not None:
+        screen.print(f"\nProved of {found.names[best]}:")
+        print_certificate(screen, found.certificate)
     screen.print(
         "\ncertified: the cost is at most this many times that of the best possible "
         "clusters.\nagreement: with the clusters of the lowest cost (adjusted Rand "
