@@ -560,6 +560,9 @@ def test_compare(data, run):
     assert said.code == 0, said.err
     for name in ("uniform", "kmeans++", "plain k-means"):
         assert re.search(rf"^{re.escape(name)} .* s .*≤ \d\.\d+ × best", said.out, re.M)
+    assert re.search(r"Proved of (uniform|kmeans\+\+):\nNo clustering into 3", said.out)
+    assert re.search(r"^█+░*  cost ", said.out, re.M)
+    assert "proved optimum between" in said.out
     found = run("compare", data / "shop.csv", *options, "--json").json
     model = python_model(n_landmarks=30).fit(FRAME)
     assert found["names"] == ["uniform", "kmeans++", "plain k-means"]

@@ -1,5 +1,6 @@
 """Bounds from disjoint subsets: never above the optimum, certain or at a confidence."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -9,12 +10,20 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
+from sketchmeans.data.rows import as_rows
 from sketchmeans.diagnostics import certificate
 from sketchmeans.diagnostics.partition_bound import (
+    Goal,
     PartitionBound,
     bound_mean,
+    choose_drawn_size,
     choose_subset_size,
+    draw_subsets,
+    is_drawn,
 )
+from sketchmeans.kernels import Linear
+from sketchmeans.numerics.parallel import Workers
+from sketchmeans.theory.problem import Problem
 from tests import oracles
 
 
@@ -204,6 +213,47 @@ def test_time_that_is_left_goes_to_triangle_inequalities():
     assert certificate(model, iris, ratio=1.05).ratio > 1.03  # enough is enough
 
 
+def test_subsets_that_are_drawn_are_those_of_a_random_cut():
+    X, weights = np.arange(410.0)[:, None], np.arange(410) % 41.0
+    counts = np.zeros(410)
+    with Workers(1) as workers:
+        rows = as_rows(X, workers, weights)
+        for seed in range(200):
+            problem = Problem(rows, Linear(), np.random.default_rng(seed))
+            drawn, cut = draw_subsets(problem, 10, Goal(0.0, 1e-9, np.inf, 0.95))
+            assert (cut.n_subsets, len(cut.subsets)) == (40, 20)
+            assert {len(subset) for subset in cut.subsets} == {10}
+            assert np.array_equal(np.concatenate(cut.subsets), np.arange(200))
+            numbers = drawn.X[:, 0].astype(int)
+            assert len(np.unique(numbers)) == 200
+            assert np.array_equal(drawn.weights, weights[numbers])
+            counts[numbers[cut.subsets[0]]] += 1
+    assert not counts[weights == 0.0].any()
+    expected = np.where(weights > 0.0, 200 / 40, 0.0)
+    deviations = (counts - expected)[weights > 0.0]
+    assert (deviations**2).sum() / (200 / 40) < 400 + 4 * np.sqrt(800)
+
+
+def test_rows_are_drawn_where_a_cut_takes_too_long(
+    digits, model, tmp_path, monkeypatch
+):
+    with Workers(2) as workers:
+        rows = as_rows(np.broadcast_to(np.float32(0.0), (3_000_000, 12)), workers)
+        assert is_drawn(rows, 20.0, 0.95)
+        assert not is_drawn(rows, 60.0, 0.95)
+        assert not is_drawn(rows, 20.0, 1.0)
+    np.save(tmp_path / "rows.npy", digits)
+    monkeypatch.setattr("sketchmeans.data.rows.IN_MEMORY_BYTES", 0)
+    module = sys.modules["sketchmeans.diagnostics.certificate"]
+    monkeypatch.setattr(module, "MOST_BYTES", 0)
+    found = certificate(model, tmp_path / "rows.npy", subset_size=160, random_state=0)
+    here = certificate(model, digits, subset_size=160, random_state=0)
+    assert found.n_solved == found.n_subsets == 3
+    assert found.cost == pytest.approx(here.cost, rel=1e-6)
+    assert found.ratio < 1.3
+    assert not np.isclose(found.lower_bound, here.lower_bound)  # another cut
+
+
 def test_more_clusters_than_subsets_can_say_anything_about(digits):
     model = fit_quietly(NystromKMeans(260, n_init=1, random_state=0), digits)
     assert certificate(model, digits).method == "nystrom"
@@ -217,6 +267,8 @@ def test_subset_sizes():
     assert choose_subset_size(581_012, 7, 30.0, 2) == 300
     assert choose_subset_size(60_000, 90, 20.0, 2) == 540
     assert choose_subset_size(60_000, 900, 20.0, 2) == 1_000
+    assert choose_drawn_size(10**8, 10, 20.0, 2) == 600
+    assert choose_drawn_size(10**8, 10, 5.0, 2) == 300
 
 
 ERRORS = [

@@ -252,11 +252,24 @@ def test_reports_are_of_a_sample_and_say_so(X, tmp_path, monkeypatch):
     assert told in path.read_text(encoding="utf-8")
 
 
-def test_certificates_that_cut_all_rows_are_refused(X):
-    model = SketchedKMeans(6, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="'semidefinite' does not take a Dask"):
-        certificate(model, _chunked(X), "semidefinite")
-    assert certificate(model, _chunked(X)).method == "nystrom"
+@pytest.mark.parametrize("estimator", [NystromKMeans, SketchedKMeans])
+def test_certificates_draw_subsets_of_rows_elsewhere(X, weights, estimator):
+    model = estimator(6, random_state=0).fit(X, sample_weight=weights)
+    options = {"sample_weight": weights, "random_state": 0}
+    some = certificate(model, _chunked(X), max_seconds=1e-3, subset_size=99, **options)
+    assert some.confidence == 0.95
+    assert some.n_solved < some.n_subsets == -(-np.count_nonzero(weights) // 99)
+    assert 0.0 < some.certain_bound < some.lower_bound < model.cost_
+    assert some.cost == pytest.approx(model.cost_, rel=1e-5)
+    few, options["sample_weight"] = X[:900], weights[:900]
+    here = certificate(model, few, "nystrom", **options)
+    every = certificate(model, _chunked(few, 256), subset_size=300, **options)
+    # All subsets are drawn, so nothing is left to chance.
+    assert (every.method, every.confidence) == ("semidefinite", 1.0)
+    assert every.n_solved == every.n_subsets == 3
+    assert every.lower_bound <= here.cost == pytest.approx(every.cost, rel=1e-6)
+    assert every.ratio < 1.2
+    assert certificate(model, _chunked(X), confidence=1.0).method == "nystrom"
 
 
 # -- raw tables ----------------------------------------------------------------------

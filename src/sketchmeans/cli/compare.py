@@ -7,7 +7,12 @@ from typing import Any
 
 import typer
 
-from sketchmeans.cli.files import make_clusterer, make_estimator, open_table
+from sketchmeans.cli.explain import print_certificate
+from sketchmeans.cli.files import (
+    make_clusterer,
+    make_estimator,
+    open_table,
+)
 from sketchmeans.cli.options import FileOptions, PrintOptions, TableOptions
 from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration
@@ -119,6 +124,9 @@ def _print_comparison(screen: Screen, found: Any, shape: tuple[int, int]) -> Non
         f"{shape[0]:,} rows of {shape[1]:,} columns, {m:,} landmarks", style="bold"
     )
     screen.print_table(columns, rows, best=best)
+    if found.certificate is not None:
+        screen.print(f"\nProved of {found.names[best]}:")
+        print_certificate(screen, found.certificate)
     screen.print(
         "\ncertified: the cost is at most this many times that of the best possible "
         "clusters.\nagreement: with the clusters of the lowest cost (adjusted Rand "

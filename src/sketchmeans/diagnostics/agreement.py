@@ -15,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sketchmeans.cluster import SketchedKMeans
 from sketchmeans.data.input import check_weights
 from sketchmeans.diagnostics.certificate import certificate
+from sketchmeans.diagnostics.certificate_result import Certificate
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.theory.results import Result
 
@@ -166,6 +167,8 @@ class Comparison(Result):
         Normalised mutual information with known classes.
     best : int
         The lowest cost among the models whose cost is in the units of the first.
+    certificate : Certificate or None
+        What is proved of the best.
     """
 
     names: tuple[str, ...]
@@ -176,6 +179,7 @@ class Comparison(Result):
     agreement: Array
     class_information: Array | None
     best: int
+    certificate: Certificate | None
 
 
 def compare_models(
@@ -210,13 +214,13 @@ def compare_models(
     """
     if not models:
         raise ValueError(f"models={models!r} should have at least one model.")
-    fits, seconds, ratios = [], [], []
+    fits, seconds, proofs = [], [], []
     for name, model in models.items():
         on_model(name)
         start = time.perf_counter()
         fits.append(clone(model).fit(X))
         seconds.append(time.perf_counter() - start)
-        ratios.append(_certify(fits[-1], X))
+        proofs.append(_certify(fits[-1], X))
     labels = [fit.labels_ for fit in fits]
     costs = np.array([fit.cost_ for fit in fits])
     comparable = [_name_units(fit) == _name_units(fits[0]) for fit in fits]
@@ -224,27 +228,27 @@ def compare_models(
     information = None
     if y is not None:
         information = np.array([normalized_mutual_info_score(y, one) for one in labels])
+    best = int(np.argmin(np.where(comparable, costs, np.inf)))
     return Comparison(
         names=tuple(models),
         seconds=np.array(seconds),
         cost=costs,
-        ratio=np.array(ratios),
+        ratio=np.array([np.nan if proof is None else proof.ratio for proof in proofs]),
         n_landmarks=np.array([len(getattr(fit, "dual_coef_", ())) for fit in fits]),
         agreement=np.array(agreement),
         class_information=information,
-        best=int(np.argmin(np.where(comparable, costs, np.inf))),
+        best=best,
+        certificate=proofs[best],
     )
 
 
-def _certify(model: Any, X: Any) -> float:
+def _certify(model: Any, X: Any) -> Certificate | None:
     kernel = getattr(model, "kernel_", None)
-    is_covered = kernel is None or kernel.positive_definite
-    if not is_covered:
-        return float("nan")
-    found = certificate(
+    if not (kernel is None or kernel.positive_definite):
+        return None
+    return certificate(
         model, X, max_seconds=_PROOF_SECONDS, ratio=_PROOF_RATIO, random_state=0
     )
-    return found.ratio
 
 
 def _name_units(model: Any) -> str:

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from sketchmeans.cluster import KernelKMeans, NystromKMeans, SketchedKMeans
 from sketchmeans.cluster.within import keep_in_line, open_within
-from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.rows import Block, Rows, block_slices
 from sketchmeans.data.sampling import row_weights
@@ -26,10 +25,15 @@ from sketchmeans.diagnostics.fitted import (
     fitted_space,
 )
 from sketchmeans.diagnostics.partition_bound import (
+    MOST_BYTES,
     Goal,
     OnProgress,
     bound_by_partition,
+    choose_drawn_size,
     choose_subset_size,
+    cut_evenly,
+    draw_subsets,
+    is_drawn,
 )
 from sketchmeans.diagnostics.spectral_bounds import (
     SecondMoment,
@@ -108,7 +112,9 @@ def certificate(
     If all subsets are done in time the bound is *certain*.  Else it holds *at a
     confidence*: the spectral bounds of all subsets are certain, and what the programme
     adds to them is sampled in random order, with an interval that holds whenever
-    sampling stops.  About a millisecond of one core for each row.
+    sampling stops.  About a millisecond of one core for each row.  Where the rows are
+    on a cluster, in large files, or too many to be cut in time, subsets of a random cut
+    are drawn: the bound is looser, and costs a pass over the rows and `max_seconds`.
 
     **method="nystrom"**: with the Nyström approximation K̃ in place of K, as
     ``K − K̃ ⪰ 0``.  Certain, up to rounding: kernel values are in the float type of the
@@ -140,8 +146,8 @@ def certificate(
         As a rule the rows of the fit.  With ``kernel="precomputed"``: the n × n kernel
         matrix of the fit.
     method : {"auto", "semidefinite", "nystrom", "subsample"}, default="auto"
-        "auto" is "semidefinite", but "nystrom" for Dask collections and for more
-        clusters than half the rows of a subset.
+        "auto" is "semidefinite", but "nystrom" for more clusters than half the rows of
+        a subset, and for certainty about rows on a cluster.
     n_landmarks : int, optional
         For "nystrom": landmarks of the bound.  None takes those of the model, or 1,000
         rows for `KernelKMeans`; more than the model has are rows of `X`.
@@ -195,22 +201,20 @@ def certificate(
     rng = as_generator(random_state)
     X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
-        rows = model._view(as_weighted_rows(X, sample_weight, workers))
+        rows = as_weighted_rows(X, sample_weight, workers)
+        if 0 < rows.load_memory <= MOST_BYTES:  # subsets are rows from everywhere
+            rows = rows.load()
+        rows = model._view(rows)
         problem = Problem(rows, _check_kernel(model, rows, rng), rng)
         k = len(model.cluster_sizes_)  # `n_clusters` may have been set since the fit
         seconds = _SECONDS if max_seconds is None else float(max_seconds)
-        n = len(rows)
-        size = subset_size or choose_subset_size(n, k, seconds, workers.n_jobs)
+        n, draws = len(rows), is_drawn(rows, seconds, confidence)
+        choose = choose_drawn_size if draws else choose_subset_size
+        size = subset_size or choose(n, k, seconds, workers.n_jobs)
         if method == "auto":
-            is_remote = find_adapter(X) is not None
             few = k > 1 and k > _MOST_CLUSTERS * min(size, n) and k < n
-            method = "nystrom" if is_remote or few else "semidefinite"
-        if method == "semidefinite" and find_adapter(X) is not None:
-            raise ValueError(
-                "method='semidefinite' does not take a Dask collection: it cuts all "
-                "rows into subsets. 'nystrom' and 'subsample' work where the rows are; "
-                "or give a sample of the rows."
-            )
+            must_be_certain = draws and confidence == 1.0
+            method = "nystrom" if few or must_be_certain else "semidefinite"
         if method == "subsample":
             found = _certify_by_subsamples(
                 model, problem, n_subsamples, subsample_size, confidence
@@ -219,7 +223,9 @@ def certificate(
             found = _certify_by_landmarks(model, problem, n_landmarks)
         else:
             goal = Goal(start, seconds, inf if ratio is None else ratio, confidence)
-            found = _certify_by_subsets(model, problem, size, goal, on_progress)
+            found = _certify_by_subsets(
+                model, problem, size, goal, on_progress, draws=draws
+            )
     return replace(found, n_clusters=k, seconds=time.perf_counter() - start)
 
 
@@ -250,17 +256,26 @@ def _certify_by_subsets(
     size: int,
     goal: Goal,
     on_progress: OnProgress | None,
+    *,
+    draws: bool,
 ) -> Certificate:
-    labels, costs = _assign_rows(model, problem.rows)
-    total, cost = problem.rows.total_weight, float(costs.sum())
+    k, total = len(model.cluster_sizes_), problem.rows.total_weight
+    if draws:
+        cost = _compute_cost(model, problem.rows)
+        drawn, cut = draw_subsets(problem, size, goal)
+        problem = replace(problem, rows=drawn)
+        _, costs = _assign_rows(model, problem.rows)
+    else:
+        labels, costs = _assign_rows(model, problem.rows)
+        cost = float(costs.sum())
+        cut = cut_evenly(problem, labels, k, size)
     goal = replace(goal, wanted=cost / goal.wanted if goal.wanted < inf else inf)
 
     def show(done: int, of_all: int, bound: float) -> None:
         if on_progress is not None:
             on_progress(done, of_all, bound / total)
 
-    k = len(model.cluster_sizes_)
-    found = bound_by_partition(problem, labels, costs, k, size, goal, show)
+    found = bound_by_partition(problem, cut, costs, k, goal, show)
     path = np.array(found.path)
     path[:, 1:] /= total
     is_certain = goal.confidence == 1.0 or found.is_complete

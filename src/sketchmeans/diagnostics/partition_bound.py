@@ -13,6 +13,7 @@ from math import ceil, log
 
 import numpy as np
 
+from sketchmeans.data.partitioned_rows import PartitionedRows
 from sketchmeans.data.rows import Rows
 from sketchmeans.diagnostics.anticlusters import cut_rows, find_directions
 from sketchmeans.diagnostics.semidefinite import SubsetProblem
@@ -29,6 +30,11 @@ _LARGE_ROWS, _SECONDS_PER_ROW, _DOUBLING, _SPECTRAL_SECONDS = 600, 1.5e-3, 20, 0
 _SPECTRAL_SHARE = 0.4
 #: With fewer subsets, what is not known of the others outweighs how tight they are.
 _ENOUGH_SUBSETS = 20
+#: Bytes of rows that are brought here where they live elsewhere, or in a file.
+MOST_BYTES = 2**28
+#: Seconds of one core to cut a row of few columns, the number of columns that doubles
+#: them, and the share of the time that this may take.
+_CUT_SECONDS, _CUT_DOUBLING, _CUT_SHARE = 5e-6, 150, 0.25
 #: Stop improving a subset where 25 steps gain less: for few subsets, many, and where
 #: time is too short for all, so that one more subset says more than better ones.
 _GAIN_OF_FEW, _GAIN_OF_MANY, _GAIN_OF_SOME, _FEW_SUBSETS = 3e-4, 1e-3, 1e-2, 8
@@ -171,6 +177,22 @@ def choose_subset_size(n: int, k: int, max_seconds: float, n_jobs: int) -> int:
     return max(least, _LARGE_ROWS) if for_all or for_some else least
 
 
+def is_drawn(rows: Rows, max_seconds: float, confidence: float) -> bool:
+    """Say whether some subsets are drawn, because to cut all rows takes too long."""
+    if isinstance(rows, PartitionedRows):
+        return True
+    width = 0 if rows.is_sparse else rows.n_features
+    seconds = len(rows) * _CUT_SECONDS * (1.0 + width / _CUT_DOUBLING)
+    takes_long = seconds > _CUT_SHARE * max_seconds * rows.workers.n_jobs
+    return confidence < 1.0 and (takes_long or not rows.in_memory)
+
+
+def choose_drawn_size(n: int, k: int, max_seconds: float, n_jobs: int) -> int:
+    """Return the rows of a subset where only a few subsets are drawn."""
+    few = min(n, _ENOUGH_SUBSETS * _LARGE_ROWS)
+    return choose_subset_size(few, k, max_seconds, n_jobs)
+
+
 def compute_subset_gram(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
     """Return a matrix in float64 whose ``HKH`` is that of the kernel, in this thread.
 
@@ -190,28 +212,64 @@ def compute_subset_gram(rows: Rows, kernel: Kernel, numbers: Array) -> Array:
     return np.asarray(0.5 * (K + K.T))
 
 
-def bound_by_partition(
-    problem: Problem,
-    labels: Array,
-    costs: Array,
-    n_clusters: int,
-    size: int,
-    goal: Goal,
-    on_progress: OnProgress,
-) -> PartitionBound:
-    """Return bounds from subsets of about `size` rows, until the goal is reached.
+@dataclass(frozen=True)
+class Cut:
+    """Disjoint subsets of about `size` rows: all `n_subsets`, or some of them."""
 
-    `labels` is -1 for rows that do not count; `costs` are those of single rows for
-    centres that are known, times their weights.
-    """
-    counting = int((labels >= 0).sum())
-    n_subsets = max(ceil(counting / size), 1)
+    subsets: list[Array]
+    n_subsets: int
+    size: int
+
+
+def cut_evenly(problem: Problem, labels: Array, n_clusters: int, size: int) -> Cut:
+    """Cut all rows into small copies of the whole; rows of the label -1 are in none."""
+    n_subsets = max(ceil(int((labels >= 0).sum()) / size), 1)
     directions = None
     if n_subsets > 1:
         directions = find_directions(problem, labels, n_clusters)
     subsets = cut_rows(labels, n_subsets, problem.rng, problem.rows, directions)
-    found = PartitionBound(len(subsets), size, goal.confidence)
-    work = _SubsetWork(problem, subsets, costs, n_clusters, found, goal, on_progress)
+    return Cut(subsets, len(subsets), size)
+
+
+def draw_subsets(problem: Problem, size: int, goal: Goal) -> tuple[Rows, Cut]:
+    """Draw some subsets of a random cut, and bring their rows into memory.
+
+    As many as have a spectral bound in time, and fit into memory.  Only the rows drawn
+    have to be known: the rest of the cut may be any.
+    """
+    rows, rng = problem.rows, problem.rng
+    counting = np.arange(len(rows))
+    if rows.weights is not None:
+        counting = np.flatnonzero(rows.weights)
+    n_subsets = max(ceil(len(counting) / size), 1)
+    each = _SPECTRAL_SECONDS * size / _LARGE_ROWS
+    in_time = _SPECTRAL_SHARE * goal.seconds_left * rows.workers.n_jobs / each
+    in_memory = MOST_BYTES // (size * rows.row_bytes)
+    n_drawn = min(max(min(int(in_time), in_memory), _ENOUGH_SUBSETS), n_subsets)
+    least, larger = divmod(len(counting), n_subsets)
+    sizes = rng.permutation(least + (np.arange(n_subsets) < larger))[:n_drawn]
+    numbers = rng.choice(counting, int(sizes.sum()), replace=False)
+    subsets = np.split(np.arange(len(numbers)), np.cumsum(sizes)[:-1])
+    weights = None if rows.weights is None else rows.weights[numbers]
+    return rows.subset(numbers, weights), Cut(subsets, n_subsets, size)
+
+
+def bound_by_partition(
+    problem: Problem,
+    cut: Cut,
+    costs: Array,
+    n_clusters: int,
+    goal: Goal,
+    on_progress: OnProgress,
+) -> PartitionBound:
+    """Return bounds from disjoint subsets, until the goal is reached.
+
+    `costs` are those of single rows for centres that are known, times their weights.
+    """
+    found = PartitionBound(cut.n_subsets, cut.size, goal.confidence)
+    work = _SubsetWork(
+        problem, cut.subsets, costs, n_clusters, found, goal, on_progress
+    )
     work.bound_by_spectra()
     work.solve_programmes()
     work.tighten()
