@@ -72,6 +72,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # its pages ask other servers for scripts
     "show_signature": False,
     "download_all_examples": False,
     "plot_gallery": "True",

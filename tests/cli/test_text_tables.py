@@ -74,3 +74,17 @@ def test_a_sheet_is_not_called_text(run, tmp_path):
     printed = run("info", path)
     assert "t.xlsx: 2 lines above the names." in " ".join(printed.out.split())
     assert "text" not in printed.out
+    assert "--sheet" not in printed.out
+
+
+def test_the_sheet_that_is_read_is_named(run, tmp_path):
+    path = tmp_path / "t.xlsx"
+    table = pd.DataFrame({"age": [20, 30, 40, 50], "size": [1.5, 1.7, 1.8, 1.6]})
+    with pd.ExcelWriter(str(path)) as book:
+        pd.DataFrame(["Report of May"]).to_excel(
+            book, sheet_name="Notes", index=False, header=False
+        )
+        table.to_excel(book, sheet_name="Data", index=False)
+    printed = " ".join(run("info", path).out.split())
+    assert "t.xlsx: sheet 'Data' is read; --sheet takes 'Notes'." in printed
+    assert "--sheet" not in run("info", path, "--sheet", "Data").out

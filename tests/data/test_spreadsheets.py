@@ -55,7 +55,7 @@ def test_sheets_are_chosen_by_name_or_number(tmp_path):
         other.append(row)
     path = tmp_path / "t.xlsx"
     book.save(path)
-    # The first with values; titles and numbers that are text as in a text table.
+    # The first that is a table; titles and numbers that are text as in a text table.
     assert open_records(path).read(0, 2).to_pydict() == {
         "a": [1, 2],
         "b": [1234.5, 7.5],
@@ -69,6 +69,20 @@ def test_sheets_are_chosen_by_name_or_number(tmp_path):
             open_rows(path, sheet=wrong)
     with pytest.raises(ValueError, match=r"has no rows|has no names|is empty"):
         open_rows(path, sheet="empty")
+
+
+def test_a_sheet_of_notes_is_not_the_table(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["Report of May"])
+    path = tmp_path / "t.xlsx"
+    book.save(path)
+    with pytest.raises(ValueError, match="has no rows"):  # there is no other
+        open_records(path)
+    sheet = book.create_sheet("rows")
+    for row in (["a", "b"], [1, 2]):
+        sheet.append(row)
+    book.save(path)
+    assert open_rows(path).feature_names == ("a", "b")
 
 
 def test_files_that_are_no_spreadsheets(tmp_path):

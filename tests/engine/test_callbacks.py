@@ -40,7 +40,8 @@ def _path(context):
     names = []
     while context is not None:
         source = context.source_estimator_name is not None
-        names.append((context.task_name, context.max_subtasks, source))
+        task = (context.task_name, context.task_id, context.max_subtasks)
+        names.append((*task, source))
         context = context.parent
     return tuple(reversed(names))
 

@@ -71,6 +71,8 @@ def _read_table(path: str, options: FileOptions, screen: Screen) -> Table:
         ),
         sheet=int(sheet) if sheet is not None and sheet.isdecimal() else sheet,
     )
+    if sheet is None and path.lower().endswith(_SHEETS):
+        _say_sheet(path, screen)
     if table.dialect is not None and not table.dialect.is_plain:
         found, what = table.dialect, " is text"
         if path.lower().endswith(_SHEETS):  # copied to text by us
@@ -79,6 +81,19 @@ def _read_table(path: str, options: FileOptions, screen: Screen) -> Table:
             what = ":"
         screen.print(f"{path}{what} {found.describe()}.", style="dim")
     return table
+
+
+def _say_sheet(path: str, screen: Screen) -> None:
+    """Say which of several sheets is read."""
+    from sketchmeans.data.sources import file_states
+    from sketchmeans.data.sources.spreadsheet import find_sheet
+
+    read, names = find_sheet(file_states(path)[0])
+    if len(names) > 1:
+        others = ", ".join(repr(name) for name in names if name != read)
+        screen.print(
+            f"{path}: sheet {read!r} is read; --sheet takes {others}.", style="dim"
+        )
 
 
 def _read_parts(stream: IO[bytes]) -> Iterator[bytes]:

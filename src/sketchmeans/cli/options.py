@@ -287,7 +287,7 @@ OPTIONS: dict[str, Any] = {
     "sheet": _table(
         "Sheet of a spreadsheet, by name or number from 0.",
         metavar="NAME",
-        default="first with values",
+        default="first that is a table",
     ),
     "zero_based": _table(
         "Whether svmlight files count features from 0.",

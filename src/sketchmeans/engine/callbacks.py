@@ -22,16 +22,19 @@ class _Context:
         self, callbacks: list[Any], name: str, max_subtasks: int | None, depth: int
     ) -> None:
         self.task_name = name
+        self.task_id = 0  # among the tasks of the parent
         self.max_subtasks = max_subtasks
         self.parent: _Context | None = None
         self.source_estimator_name: str | None = None
         self.callbacks = callbacks
         self.depth = depth  # of estimators within estimators
+        self._n_subtasks = 0
         self._propagated: list[Any] = []
 
     def subcontext(self, task_name: str, max_subtasks: int | None = 0) -> _Context:
         child = _Context(self.callbacks, task_name, max_subtasks, self.depth)
-        child.parent = self
+        child.parent, child.task_id = self, self._n_subtasks
+        self._n_subtasks += 1
         return child
 
     def call_on_fit_task_begin(self, estimator: Any) -> None:
@@ -98,6 +101,7 @@ class _CallbackSupport:
         )
         if outer is not None:  # one task: a part of that fit, and the whole of this one
             context.parent, context.source_estimator_name = outer.parent, "outer"
+            context.task_id = outer.task_id
         self._callback_fit_ctx = context
         self._own_callbacks = [
             c for c in callbacks if not (outer and c in outer._propagated)

@@ -109,7 +109,7 @@ def open_rows(
         groups of three digits and signs of money or percent: 1.234,50 €, $1,200, 12 %.
     sheet : str or int, optional
         The sheet of a spreadsheet, by name or number from 0.  Default is the first
-        that has values.
+        with values in two rows and two columns.
 
     Returns
     -------

@@ -57,6 +57,13 @@ def as_text(state: FileState, options: ReadOptions) -> FileState:
     return copy_once(("sheet", sheet), state, "sheet.csv", _write_parts(state, sheet))
 
 
+def find_sheet(state: FileState) -> tuple[str, list[str]]:
+    """Return the sheet that is read where none is named, and the names of all."""
+    with open(state.place, "rb") as file:
+        book = CalamineWorkbook.from_filelike(file)
+        return _choose_sheet(state, book, None).name, book.sheet_names
+
+
 def _write_parts(state: FileState, sheet: str | int | None) -> Iterator[bytes]:
     _check_size(state)
     try:
@@ -74,7 +81,10 @@ def _write_parts(state: FileState, sheet: str | int | None) -> Iterator[bytes]:
 
 
 def _choose_sheet(state: FileState, book: Any, sheet: str | int | None) -> Any:
-    """Return a sheet by name or number, or the first that has values."""
+    """Return a sheet by name or number, or the first that is a table.
+
+    A table has two columns and two rows; where none has, it is the first with values.
+    """
     names = book.sheet_names
     if type(sheet) is int and 0 <= sheet < len(names):
         return book.get_sheet_by_index(sheet)
@@ -85,11 +95,16 @@ def _choose_sheet(state: FileState, book: Any, sheet: str | int | None) -> Any:
             f"sheet={sheet!r} should be a sheet of {state.path}: {show_names(names)}, "
             f"or a number from 0 to {len(names) - 1}."
         )
+    filled = None
     for name in names:
         found = book.get_sheet_by_name(name)
-        if found.height:
+        if min(found.height, found.width) > 1:
             return found
-    raise ValueError(f"{state.path} has no sheet with values.")
+        if filled is None and found.height:
+            filled = found
+    if filled is None:
+        raise ValueError(f"{state.path} has no sheet with values.")
+    return filled
 
 
 def _check_size(state: FileState) -> None:
