@@ -362,8 +362,7 @@ def check_finite(block: Block, rows: int | Array = 0, name: str = "Input X") -> 
 
     `rows` is the number of the block's first row, or the numbers of all its rows.
     """
-    found = find_not_finite(block)
-    if found is not None:
+    if (found := find_not_finite(block)) is not None:
         i, j, kind = found
         row = rows + i if isinstance(rows, int) else rows[i]
         raise not_finite_error(name, kind, row, j)
@@ -386,14 +385,11 @@ def find_not_finite(
     wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
     if not wrong.any():
         return None
+    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+    kind = "NaN" if np.isnan(values[at]) else "infinity"
     if is_csr(block):  # which may be too wide for a dense array
-        at = int(np.flatnonzero(wrong)[0])
-        i, j = np.searchsorted(block.indptr, at, "right") - 1, block.indices[at]
-        value = values[at]
-    else:
-        i, j = np.argwhere(wrong)[0]
-        value = values[i, j]
-    return int(i), int(j), "NaN" if np.isnan(value) else "infinity"
+        at = np.searchsorted(block.indptr, at[0], "right") - 1, block.indices[at[0]]
+    return int(at[0]), int(at[1]), kind
 
 
 def not_finite_error(name: str, kind: str, row: int, column: int | str) -> ValueError:
