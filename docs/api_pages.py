@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import Any
 
 #: Modules with public names, and the titles of their pages.
@@ -137,7 +138,7 @@ def _name_page(module: str, name: str) -> str:
     lines = [*_title(name), f".. currentmodule:: {module}", ""]
     if inspect.isclass(value):
         lines += [f".. autoclass:: {name}", ""]
-        for kind, member in _public_members(value):
+        for kind, member in public_members(value):
             lines += [f"   .. auto{kind}:: {name}.{member}", ""]
     elif callable(value):
         lines += [f".. autofunction:: {name}", ""]
@@ -146,7 +147,7 @@ def _name_page(module: str, name: str) -> str:
     return "\n".join(lines)
 
 
-def _public_members(cls: type) -> Iterator[tuple[str, str]]:
+def public_members(cls: type) -> Iterator[tuple[str, str]]:
     """Yield kind and name of the methods and properties that this library defines."""
     found: dict[str, str] = {}
     for parent in cls.__mro__:
@@ -157,9 +158,9 @@ def _public_members(cls: type) -> Iterator[tuple[str, str]]:
                 continue
             if isinstance(value, property):
                 found[name] = "property"
-            elif inspect.isfunction(value) or isinstance(
-                value, classmethod | staticmethod
-            ):
+            elif name.endswith("_request"):  # scikit-learn's, the same everywhere
+                continue
+            elif isinstance(getattr(parent, name), FunctionType | MethodType):
                 found[name] = "method"
     for name in sorted(found):
         yield found[name], name

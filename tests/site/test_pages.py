@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from docs.api_pages import listed_members, public_names
+from docs.api_pages import listed_members, public_members, public_names
+from sketchmeans import NystromKMeans, TableClusterer
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -201,3 +202,10 @@ def test_the_changelog_starts_with_this_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert re.findall(r"^## (\S+)", changes, re.M)[0] == project["version"]
+
+
+def test_methods_that_depend_on_the_parameters_are_on_the_pages():
+    # They are not functions of the class, but descriptors of one.
+    assert ("method", "partial_fit") in public_members(NystromKMeans)
+    names = {name for _, name in public_members(TableClusterer)}
+    assert {"predict", "partial_fit", "cost", "score", "transform"} <= names
