@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType, MethodType
 from typing import Any
 
 #: Modules with public names, and the titles of their pages.
@@ -138,7 +137,7 @@ def _name_page(module: str, name: str) -> str:
     lines = [*_title(name), f".. currentmodule:: {module}", ""]
     if inspect.isclass(value):
         lines += [f".. autoclass:: {name}", ""]
-        for kind, member in public_members(value):
+        for kind, member in _public_members(value):
             lines += [f"   .. auto{kind}:: {name}.{member}", ""]
     elif callable(value):
         lines += [f".. autofunction:: {name}", ""]
@@ -147,7 +146,7 @@ def _name_page(module: str, name: str) -> str:
     return "\n".join(lines)
 
 
-def public_members(cls: type) -> Iterator[tuple[str, str]]:
+def _public_members(cls: type) -> Iterator[tuple[str, str]]:
     """Yield kind and name of the methods and properties that this library defines."""
     found: dict[str, str] = {}
     for parent in cls.__mro__:
@@ -158,9 +157,11 @@ def public_members(cls: type) -> Iterator[tuple[str, str]]:
                 continue
             if isinstance(value, property):
                 found[name] = "property"
-            elif name.endswith("_request"):  # scikit-learn's, the same everywhere
                 continue
-            elif isinstance(getattr(parent, name), FunctionType | MethodType):
+            # Of the class, as methods may be behind descriptors of scikit-learn.
+            value = getattr(parent, name)
+            is_method = inspect.isfunction(value) or inspect.ismethod(value)
+            if is_method and not name.endswith("_request"):
                 found[name] = "method"
     for name in sorted(found):
         yield found[name], name

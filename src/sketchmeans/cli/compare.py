@@ -7,7 +7,11 @@ from typing import Any
 
 import typer
 
-from sketchmeans.cli.files import make_clusterer, make_estimator, open_table
+from sketchmeans.cli.files import (
+    make_clusterer,
+    make_estimator,
+    open_table,
+)
 from sketchmeans.cli.options import FileOptions, PrintOptions, TableOptions
 from sketchmeans.cli.progress import Display
 from sketchmeans.cli.screen import Screen, format_duration

@@ -27,7 +27,11 @@ from sketchmeans.diagnostics import (
 from sketchmeans.diagnostics.described import open_described
 from sketchmeans.diagnostics.fitted import AnyModel
 from sketchmeans.diagnostics.segment_facts import list_levels
-from sketchmeans.diagnostics.segments import describe_members, find_id_column, read_ids
+from sketchmeans.diagnostics.segments import (
+    describe_members,
+    find_id_column,
+    read_ids,
+)
 from sketchmeans.diagnostics.summary import summarize_members
 from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.numerics.parameters import as_generator, check_integer, check_option
