@@ -157,9 +157,11 @@ def _public_members(cls: type) -> Iterator[tuple[str, str]]:
                 continue
             if isinstance(value, property):
                 found[name] = "property"
-            elif inspect.isfunction(value) or isinstance(
-                value, classmethod | staticmethod
-            ):
+                continue
+            # Of the class, as methods may be behind descriptors of scikit-learn.
+            value = getattr(parent, name)
+            is_method = inspect.isfunction(value) or inspect.ismethod(value)
+            if is_method and not name.endswith("_request"):
                 found[name] = "method"
     for name in sorted(found):
         yield found[name], name

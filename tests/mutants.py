@@ -57,6 +57,12 @@ MUTANTS = [
         "tests/cluster/test_precision.py",
     ),
     Mutant(
+        "engine/restarts.py",
+        "best = sorted(results, key=lambda result: result.cost)[:size]",
+        "best = results[:size]",
+        f"{LLOYD} -k better_half",
+    ),
+    Mutant(
         "engine/swaps.py",
         "return removed[best], rows[best], costs[best]",
         "return removed[best], rows[best[::-1]], costs[best]",

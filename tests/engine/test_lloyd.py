@@ -13,7 +13,8 @@ from sketchmeans.engine.assign import CenterMatrix, ClusterSums
 from sketchmeans.engine.blocks import local_engine
 from sketchmeans.engine.gram import GramEngine
 from sketchmeans.engine.lloyd import lloyd
-from sketchmeans.engine.types import Centers
+from sketchmeans.engine.restarts import Schedule, Search
+from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.numerics.parallel import Workers
 from tests import oracles
 from tests.pairs import every_pair, every_value
@@ -751,3 +752,16 @@ def test_exemplars_of_refilled_clusters_are_rows_of_these(estimator):
     X = data(60, seed=18)
     model = estimator(6, init=np.repeat(7, 6), gamma=0.2, random_state=0).fit(X)
     np.testing.assert_array_equal(model.labels_[model.exemplar_indices_], np.arange(6))
+
+
+def test_the_better_half_of_the_restarts_goes_on(monkeypatch):
+    points = np.arange(4.0).reshape(4, 1, 1)
+    centers = Centers(points, np.zeros((4, 1)), points)
+    none = np.empty(0)
+    results = [
+        LloydResult(none, centers.select([i]), cost, none)
+        for i, cost in enumerate((3.0, 1.0, 4.0, 2.0))
+    ]
+    monkeypatch.setattr(Search, "run", lambda *_: results)
+    search = Search(Schedule(4, 10, 1e-4, 0), None, None)
+    assert search.drop_worse_half(None, centers).means.ravel().tolist() == [1.0, 3.0]

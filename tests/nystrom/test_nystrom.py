@@ -702,10 +702,11 @@ def test_fit_transform_takes_weights(X):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("rank", 0), ("rank", 1.5), ("n_landmarks", "3")]
+    ("name", "value", "other"),
+    [("rank", 0, "None"), ("rank", 1.5, "None"), ("n_landmarks", "3", "'auto'")],
 )
-def test_counts_should_be_positive_integers(X, name, value):
-    with raises(f"{name}={value!r} should be an integer >= 1."):
+def test_counts_should_be_positive_integers(X, name, value, other):
+    with raises(f"{name}={value!r} should be an integer >= 1 or {other}."):
         Nystrom(**{name: value}).fit(X)
 
 

@@ -201,3 +201,13 @@ def test_the_changelog_starts_with_this_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert re.findall(r"^## (\S+)", changes, re.M)[0] == project["version"]
+
+
+def test_methods_that_depend_on_the_parameters_are_on_the_pages():
+    # They are not functions of the class, but descriptors of one.
+    from docs.api_pages import _name_page
+
+    assert "NystromKMeans.partial_fit" in _name_page("sketchmeans", "NystromKMeans")
+    page = _name_page("sketchmeans", "TableClusterer")
+    for name in ("predict", "partial_fit", "cost", "score", "transform"):
+        assert f"TableClusterer.{name}" in page

@@ -91,8 +91,7 @@ def print_drift(screen: Screen, found: Any) -> None:
     titles = ("segment", "rows then", "rows now", "then", "now", "")
     screen.print()
     screen.print_table(titles, rows, right=1)
-    if len(parts) > _MAX_SEGMENTS:
-        screen.print(f"... and {len(parts) - _MAX_SEGMENTS:,} smaller segments")
+    screen.print_rest(len(parts), _MAX_SEGMENTS, "smaller segments")
     if found.columns:
         screen.print()
         _print_columns(screen, found.columns)
@@ -113,8 +112,7 @@ def _print_columns(screen: Screen, columns: Any) -> None:
     ]
     titles = ("column", "compared", "then", "now", "shift", "")
     screen.print_table(titles, rows, left=2, right=1)
-    if len(columns) > MAX_COLUMNS:
-        screen.print(f"... and {len(columns) - MAX_COLUMNS:,} more columns")
+    screen.print_rest(len(columns), MAX_COLUMNS, "more columns")
 
 
 def _print_unusual(screen: Screen, found: Any) -> None:

@@ -79,8 +79,7 @@ def _print_table(screen: Screen, table: Table, name: str) -> None:
         )
     titles = ("column", "kind", "missing", "mean", "deviation", "what is done")
     screen.print_table(titles, rows[:MAX_COLUMNS], left=2, right=1)
-    if len(rows) > MAX_COLUMNS:
-        screen.print(f"... and {len(rows) - MAX_COLUMNS:,} more columns")
+    screen.print_rest(len(rows), MAX_COLUMNS, "more columns")
     if plan:
         n_used = sum(what.is_used for what in plan.values())
         screen.print(
@@ -197,8 +196,7 @@ def print_sizes(
     ]
     titles = ("cluster", "", "rows", "share", "typical row", "segment")
     screen.print_table(titles, rows, left=2, right=1)
-    if len(sizes) > _MAX_CLUSTERS:
-        screen.print(f"... and {len(sizes) - _MAX_CLUSTERS:,} smaller clusters")
+    screen.print_rest(len(sizes), _MAX_CLUSTERS, "smaller clusters")
 
 
 # --- certify --------------------------------------------------------------------------

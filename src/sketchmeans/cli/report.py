@@ -79,8 +79,7 @@ def print_segments(screen: Screen, found: Any) -> None:
     for segment in shown[:_MAX_SEGMENTS]:
         sure = "" if segment.verdict is None else f"  ({segment.verdict[0]})"
         screen.print(f"{segment.headline}{sure}")
-    if len(shown) > _MAX_SEGMENTS:
-        screen.print(f"... and {len(shown) - _MAX_SEGMENTS:,} smaller segments")
+    screen.print_rest(len(shown), _MAX_SEGMENTS, "smaller segments")
 
 
 def describe_report(written: Any) -> dict[str, Any]:

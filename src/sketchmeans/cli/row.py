@@ -75,8 +75,7 @@ def _print_explanation(screen: Screen, found: Any, row: str) -> None:
     ]
     titles = ("column", "says", "here", f"typical of {found.next_segment}")
     screen.print_table(titles, rows)
-    if len(found.reasons) > MAX_COLUMNS:
-        screen.print(f"... and {len(found.reasons) - MAX_COLUMNS:,} more columns")
+    screen.print_rest(len(found.reasons), MAX_COLUMNS, "more columns")
     if found.changes:
         screen.print(f"\nIt would be in {found.next_segment} with")
         screen.print_pairs({name: f"{a} → {b}" for name, a, b in found.changes})

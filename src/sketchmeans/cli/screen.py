@@ -146,6 +146,11 @@ class Screen:
         console.print(table, crop=False)
         console.width = before
 
+    def print_rest(self, count: int, most: int, what: str) -> None:
+        """Print how many are not listed, if there are more than `most`."""
+        if count > most:
+            self.print(f"... and {count - most:,} {what}")
+
     def print_json(self, result: Mapping[str, Any]) -> None:
         """Print the result as JSON, if that is asked for."""
         if self.as_json:

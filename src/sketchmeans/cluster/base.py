@@ -32,6 +32,7 @@ from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     check_integer,
+    check_integer_or,
     check_number,
     is_auto,
     warn_user,
@@ -150,8 +151,7 @@ class Clusterer(
             check_number("tol", self.tol)
         if not isinstance(self.verbose, bool):
             check_integer("verbose", self.verbose, low=0)
-        if not is_auto(self.n_init):
-            check_integer("n_init", self.n_init)
+        check_integer_or("auto", "n_init", self.n_init)
 
     def _check_n_clusters(self) -> None:
         check_integer("n_clusters", self.n_clusters)

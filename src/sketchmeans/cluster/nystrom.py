@@ -41,9 +41,8 @@ from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
     as_generator,
-    check_integer,
+    check_integer_or,
     check_option,
-    is_auto,
 )
 from sketchmeans.reduction import (
     Reducer,
@@ -356,10 +355,8 @@ class NystromKMeans(KernelClusterer):
     def _check_params(self) -> None:
         super()._check_params()
         check_option("algorithm", self.algorithm, ("progressive", "full"))
-        if not is_auto(self.n_landmarks):
-            check_integer("n_landmarks", self.n_landmarks)
-        if self.rank is not None:
-            check_integer("rank", self.rank)
+        check_integer_or("auto", "n_landmarks", self.n_landmarks)
+        check_integer_or(None, "rank", self.rank)
 
     def _store_centers(self, space: SpanSpace, result: LloydResult) -> None:
         centers = result.centers

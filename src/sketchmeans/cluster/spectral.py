@@ -55,7 +55,7 @@ from sketchmeans.numerics.parameters import (
     all_or_nothing,
     as_generator,
     check_flag,
-    check_integer,
+    check_integer_or,
     check_number,
     check_option,
     is_auto,
@@ -314,10 +314,8 @@ class SpectralKMeans(Clusterer):
     def _check_params(self) -> None:
         super()._check_params()
         check_option("affinity", self.affinity, AFFINITIES)
-        if not is_auto(self.n_landmarks):
-            check_integer("n_landmarks", self.n_landmarks)
-        if not is_auto(self.n_neighbors):
-            check_integer("n_neighbors", self.n_neighbors, low=2)
+        check_integer_or("auto", "n_landmarks", self.n_landmarks)
+        check_integer_or("auto", "n_neighbors", self.n_neighbors, low=2)
         if not is_auto(self.whiten):
             check_flag("whiten", self.whiten)
         if not is_auto(self.gamma) and not check_number("gamma", self.gamma):

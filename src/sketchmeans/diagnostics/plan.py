@@ -31,7 +31,7 @@ from sketchmeans.landmarks.growth import first_size
 from sketchmeans.numerics.machine import Machine, measure_machine
 from sketchmeans.numerics.memory import DEFAULT_SHARE, format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.numerics.parameters import check_integer, is_auto
+from sketchmeans.numerics.parameters import check_integer, check_integer_or, is_auto
 from sketchmeans.theory.results import Result
 
 #: Rounds in which all workers have tasks, of a fit on a cluster; what a task costs the
@@ -153,8 +153,7 @@ def plan(
             f"model={model!r} should be a NystromKMeans, or a TableClusterer of one."
         )
     inner._check_params()
-    if n_workers is not None:
-        check_integer("n_workers", n_workers)
+    check_integer_or(None, "n_workers", n_workers)
     machine = machine or measure_machine(inner.n_jobs)
     with Workers(inner.n_jobs) as workers:
         rows = _open_rows(X, workers)

@@ -21,6 +21,7 @@ from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import (
     canonical_name,
     check_integer,
+    check_integer_or,
     check_number,
     is_auto,
 )
@@ -79,8 +80,7 @@ class KMeansPlusPlus(BaseEstimator):
 
     def check_params(self) -> None:
         """Raise where a parameter has no meaning."""
-        if not is_auto(self.n_candidates):
-            check_integer("n_candidates", self.n_candidates)
+        check_integer_or("auto", "n_candidates", self.n_candidates)
 
     def seed(
         self, distances_to: Distances, weights: Array, k: int, rngs: Generators
@@ -212,8 +212,7 @@ class LocalSearch(BaseEstimator):
 
     def check_params(self) -> None:
         """Raise where a parameter has no meaning."""
-        if not is_auto(self.n_steps):
-            check_integer("n_steps", self.n_steps, low=0)
+        check_integer_or("auto", "n_steps", self.n_steps, low=0)
 
     def seed(
         self, distances_to: Distances, weights: Array, k: int, rngs: Generators

@@ -29,6 +29,22 @@ def check_integer(name: str, value: Any, low: int = 1) -> int:
     raise ValueError(f"{name}={value!r} should be an integer >= {low}.")
 
 
+def check_integer_or(other: str | None, name: str, value: Any, low: int = 1) -> None:
+    """Raise if a parameter is neither an integer nor the `other` value that it may be.
+
+    Examples
+    --------
+    >>> check_integer_or("auto", "n_init", "many")
+    Traceback (most recent call last):
+    ValueError: n_init='many' should be an integer >= 1 or 'auto'.
+    """
+    if not (value is other or (isinstance(value, str) and value == other)):
+        try:
+            check_integer(name, value, low)
+        except ValueError as error:
+            raise ValueError(f"{str(error)[:-1]} or {other!r}.") from None
+
+
 def check_number(name: str, value: Any, low: float = 0.0) -> float:
     """Return a finite number of at least `low`."""
     if (

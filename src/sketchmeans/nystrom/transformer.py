@@ -34,8 +34,8 @@ from sketchmeans.numerics.parameters import (
     all_or_nothing,
     as_generator,
     check_integer,
+    check_integer_or,
     check_option,
-    is_auto,
 )
 from sketchmeans.nystrom.features import FeatureRows
 from sketchmeans.nystrom.residual import EXACT_ROWS, FeatureSource, Norms, Residual
@@ -352,10 +352,8 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _check_params(self) -> None:
         check_option("rank_method", self.rank_method, ("landmarks", "approximation"))
-        if not is_auto(self.n_landmarks):
-            check_integer("n_landmarks", self.n_landmarks)
-        if self.rank is not None:
-            check_integer("rank", self.rank)
+        check_integer_or("auto", "n_landmarks", self.n_landmarks)
+        check_integer_or(None, "rank", self.rank)
 
 
 def _check_memory(rows: Rows, m: int, budget: int) -> None:

@@ -24,7 +24,11 @@ from sketchmeans.data.sources.base import is_csr
 from sketchmeans.kernels import toarray
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parallel import Workers
-from sketchmeans.numerics.parameters import as_generator, check_integer
+from sketchmeans.numerics.parameters import (
+    as_generator,
+    check_integer,
+    check_integer_or,
+)
 from sketchmeans.reduction.svd import pass_height
 
 #: Fewer features than this do not make k-means faster, but worse (B14 §7.5).
@@ -73,8 +77,7 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
     def _check_params(self) -> None:
         check_integer("n_clusters", self.n_clusters)
         for name in ("n_components", "fit_rows"):
-            if getattr(self, name, None) is not None:
-                check_integer(name, getattr(self, name))
+            check_integer_or(None, name, getattr(self, name, None))
 
     def _size(self, n_features: int) -> int:
         if self.n_components is None:

@@ -6,7 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sketchmeans.numerics.parameters import check_integer, check_option
+from sketchmeans.numerics.parameters import (
+    check_integer,
+    check_integer_or,
+    check_option,
+)
 from sketchmeans.reduction.svd import range_width
 from sketchmeans.theory.problem import check_below
 from sketchmeans.theory.results import Result, format_value
@@ -134,8 +138,7 @@ def sketch_size(
     """
     check_option("method", method, tuple(_LIMITS))
     k = check_integer("n_clusters", n_clusters)
-    if n_features is not None:
-        check_integer("n_features", n_features)
+    check_integer_or(None, "n_features", n_features)
     largest_eps, largest_delta = _LIMITS[method]
     eps = check_below("eps", eps, largest_eps)
     delta = check_below("delta", delta, largest_delta)
