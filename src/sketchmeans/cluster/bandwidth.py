@@ -10,13 +10,20 @@ from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans.data.rows import Rows
 from sketchmeans.data.sampling import sample_rows
-from sketchmeans.kernels import Kernel, as_kernel
+from sketchmeans.engine.gram import GramEngine
+from sketchmeans.engine.init import AutoSeeding
+from sketchmeans.engine.lloyd import lloyd
+from sketchmeans.kernels import Kernel, as_kernel, compute_gram
+from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parallel import Workers
 
 #: Multiples of the rule "mean" that are tried, from the smoothest kernel on.
 FACTORS = (1.0, 3.0, 10.0, 30.0)
 
-#: Rows of both samples together, least rows for each cluster, and restarts of a fit.
-_ROWS, _ROWS_PER_CLUSTER, _RESTARTS = 800, 4, 2
+#: Rows of both samples together, and least rows for each cluster.
+_ROWS, _ROWS_PER_CLUSTER = 800, 4
+#: Restarts of a fit, its most passes, and the drop of the cost at which it ends.
+_RESTARTS, _PASSES, _TOLERANCE = 2, 100, 1e-3
 
 #: Agreement from which on no other bandwidth is tried, and by how much a narrower
 #: kernel has to be better.
@@ -43,31 +50,41 @@ def choose_bandwidth(model: Any, rows: Rows, rng: np.random.Generator) -> Kernel
     k = model.n_clusters
     if k < 2 or half < _ROWS_PER_CLUSTER * k:
         return start
-    numbers = sample_rows(rows, 2 * half, rng)
-    X = rows.take(np.sort(numbers))
+    points = rows.take(np.sort(sample_rows(rows, 2 * half, rng)))
     left = rng.permutation(2 * half) < half
-    best, best_score = start, -np.inf
+    K = compute_gram(start, points, rows.workers)
+    best, best_score, before = start, -np.inf, 1.0
     for factor in FACTORS:
-        kernel = copy(start)
-        kernel.gamma = factor * start.gamma
-        score = _stability(X, left, kernel, k, rng)
+        K **= factor / before  # exp(−γ·distance)
+        before = factor
+        score = _stability(K, left, k, rows.workers, rng)
         if score > best_score + (_GAIN if np.isfinite(best_score) else 0.0):
-            best, best_score = kernel, score
+            best, best_score = copy(start), score
+            best.gamma = factor * start.gamma
         if best_score >= _STABLE:
             break
     return best
 
 
 def _stability(
-    X: Any, left: Any, kernel: Kernel, k: int, rng: np.random.Generator
+    K: Array, left: Array, k: int, workers: Workers, rng: np.random.Generator
 ) -> float:
     """Return how well the clusters of two parts of the rows agree on all of them."""
-    from sketchmeans.cluster.exact import KernelKMeans  # which needs this module
-
     labels = [
-        KernelKMeans(k, kernel=kernel, n_init=_RESTARTS, random_state=own)
-        .fit(X[part])
-        .predict(X)
+        _cluster(K, np.flatnonzero(part), k, workers, own)
         for part, own in zip((left, ~left), rng.spawn(2), strict=True)
     ]
     return float(adjusted_rand_score(*labels))
+
+
+def _cluster(
+    K: Array, part: Array, k: int, workers: Workers, rng: np.random.Generator
+) -> Array:
+    """Return labels of all rows, by the clusters of a part of them."""
+    engine = GramEngine(K[np.ix_(part, part)], k, None, workers)
+    rngs = rng.spawn(_RESTARTS)
+    seeds = AutoSeeding().seed(engine.distances_to, engine.weights, k, rngs)
+    results = lloyd(engine, engine.centers_at(seeds), max_iter=_PASSES, tol=_TOLERANCE)
+    best = min(results, key=lambda result: result.cost).centers
+    means = K[:, part] @ best.coefficients[:, 0]
+    return np.asarray((best.squared_norms[0] - 2.0 * means).argmin(axis=1))
