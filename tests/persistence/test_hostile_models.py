@@ -285,6 +285,8 @@ ENTRY = '"%d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
 BOMBS = {
     "a header of many bytes": "{" + " " * 9_000_000 + "}",
     "many tensors": "{" + ",".join(ENTRY % i for i in range(140_000)) + "}",
+    "many axes": '{"a":{"dtype":"F32","shape":[%s7],"data_offsets":[0,0]}}'
+    % ("999999999999999999," * 300_000),
     "many values": '{"a":[' + "[]," * 2_000_000 + "[]]}",
     "many values in the schema": json.dumps(
         {
@@ -314,7 +316,7 @@ def test_little_memory_is_taken_before_a_header_is_refused(name, tmp_path):
     header = BOMBS[name].encode()
     path = tmp_path / "m.skm"
     path.write_bytes(len(header).to_bytes(8, "little") + header)
-    reason = "bytes should have at most|more than 400,000 values|SHA-256"
+    reason = "bytes should have at most|more than 400,000 values|SHA-256|axes"
     tracemalloc.start()
     try:
         with pytest.raises(ModelFileError, match=reason):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -177,11 +178,10 @@ class CenterMatrix:
     def own_distances(self, b: Array, norms: Array | float, labels: Array) -> Array:
         """Return the squared distances to centres of the only restart, in float64."""
         if self.is_euclidean and not sparse.issparse(b):
-            points = self._points.astype(b.dtype)
+            points, off = self._rounded_points
             squared = _squared_differences(b, points, labels)
             # A centre in float32 may be off by more than the distances to it allow.
-            off = float(np.finfo(points.dtype).eps) ** 2 * self._lengths.max()
-            if off > TIE_TOLERANCE * squared.mean():
+            if off * len(squared) > TIE_TOLERANCE * squared.sum():
                 return _squared_differences(b, self._points, labels)
             return squared
         if sparse.issparse(b):
@@ -189,6 +189,12 @@ class CenterMatrix:
             return values[np.arange(len(values)), labels].astype(np.float64)
         products = _own_products(b, self._points.astype(b.dtype, copy=False), labels)
         return np.maximum(norms - 2.0 * products + self._lengths[labels], 0.0)
+
+    @cached_property
+    def _rounded_points(self) -> tuple[Array, float]:
+        """The centres in the type of blocks, and the square of what they may be off."""
+        off = float(np.finfo(self.dtype).eps) ** 2 * float(self._lengths.max())
+        return self._points.astype(self.dtype), off
 
     def gains(self, b: Array, old: Array, new: Array) -> Array:
         """Return by how much nearer rows are to new centres than to old ones."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -125,7 +126,7 @@ def _dense_parts(X: Block) -> Iterator[Array]:
     if not sparse.issparse(X):
         step = max(X.shape[1], 1)
     for start in range(0, X.shape[1], step):
-        part = X[:, start : start + step]
+        part: Any = X[:, start : start + step]
         dense = part.toarray() if sparse.issparse(part) else part
         yield dense.astype(np.float64)
 

@@ -28,6 +28,9 @@ Tensors = dict[str, Array]
 #: take a hundred in memory.
 _MAX_HEADER, _MAX_VALUES = 8 * 2**20, 400_000
 
+#: Most axes of an array of NumPy.
+_MAX_AXES = 64
+
 _METADATA = {"format", "version", "schema", "sha256"}
 
 #: NumPy's names of the types that tensors may have, and those of the file.
@@ -172,6 +175,8 @@ def _read_header(file: IO[bytes]) -> dict[str, Any]:
         shape = entry.get("shape")
         if not isinstance(shape, list) or not all(type(s) is int for s in shape):
             raise ValueError(f"its tensor {name!r} should have a shape")
+        if len(shape) > _MAX_AXES:  # whose product may be too long to compute
+            raise ValueError(f"its tensor {name!r} has {len(shape):,} axes")
     header = dict(sorted(header.items(), key=lambda item: item[1]["data_offsets"]))
     end = 0
     for name, entry in header.items():
