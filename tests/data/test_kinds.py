@@ -299,6 +299,8 @@ def test_quantities_in_words_are_numbers(written, decimal, suffix):
     plain.encode(pa.chunked_array([[*column[1:3], None, "7"]]), out)
     assert_array_equal(out[:, 0], [*values[1:3], np.nan, 7.0])
     assert plan(column, as_kinds={"x": "numeric"}).encoder == found.encoder
+    column[7] = "Total"
+    assert plan(column).encoder.missing_words == ("Total",)
     with pytest.raises(ValueError, match="'many' is not a number"):
         plain.encode(pa.chunked_array([[column[1], "many"]]), out[:2])
 

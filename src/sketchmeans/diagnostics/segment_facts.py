@@ -351,8 +351,8 @@ class _Numbers:
             shown, usual = self._format(typical), self._format(overall)
         text = f"{name}: {how}{shown}{after} (all: {usual})"
         phrase = f"{'high' if is_high else 'low'} {to_few_words(column.name)}"
-        values = (shown, usual) if is_ordinal else (typical, overall)
-        return Fact(column.name, None, strength, *values, text, phrase)
+        value, middle = (shown, usual) if is_ordinal else (typical, overall)
+        return Fact(column.name, None, strength, value, middle, text, phrase)
 
 
 def measure_dominance(values: Array, labels: Array, mass: Array, k: int) -> Array:

@@ -72,6 +72,7 @@ DATE_FORMATS: Mapping[str, str] = {
 #: Years of two digits below this one are of this century.
 _CENTURY = 70
 _DAY = 86_400.0
+_DIGIT = re.compile(r"\d")
 #: Units behind a number; signs of money and percent are read as such.
 _UNIT = re.compile(r"(?<=\d)\s?([^\W\d_][^\d\s]{0,9}|°[A-Za-z]?)$")
 
@@ -209,7 +210,7 @@ def to_floats(
 
 def find_missing_words(words: Words) -> tuple[str, ...]:
     """Return words that stand in for numbers, such as "unknown" among ages."""
-    others = [level for level in words.levels if not _is_float(level)]
+    others = [w for w in words.levels if not _is_float(w) and not _DIGIT.search(w)]
     n_numbers = len(words.levels) - len(others)
     counts = dict(zip(words.levels, words.counts().tolist(), strict=True))
     n_others = sum(counts[word] for word in others)
@@ -217,8 +218,10 @@ def find_missing_words(words: Words) -> tuple[str, ...]:
     return tuple(others) if is_few and are_stray(others, n_numbers) else ()
 
 
-def find_writing(words: Words) -> tuple[str, str] | None:
+def find_writing(words: Words, missing: Collection[str] = ()) -> tuple[str, str] | None:
     """Return decimal mark and common unit of quantities, such as 1.234,50 € or 82 kg.
+
+    `missing` are words that stand for missing values.
 
     Examples
     --------
@@ -230,14 +233,14 @@ def find_writing(words: Words) -> tuple[str, str] | None:
     """
     import pyarrow as pa
 
-    units = {_split_unit(level)[1] for level in words.levels}
-    levels = pa.array(words.levels, "string")
+    present = [level for level in words.levels if level not in missing]
+    units = {_split_unit(level)[1] for level in present}
     if len(units) != 1:
         return None
     (unit,) = units
-    counts = count_marks(pa.array([_split_unit(w)[0] for w in words.levels], "string"))
+    counts = count_marks(pa.array([_split_unit(w)[0] for w in present], "string"))
     decimal = "," if counts[","] > counts["."] else "."
-    wrong = _parse_quantities(levels, decimal, unit)[1]
+    wrong = _parse_quantities(pa.array(present, "string"), decimal, unit)[1]
     return None if wrong.any() else (decimal, unit)
 
 

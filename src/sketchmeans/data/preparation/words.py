@@ -65,8 +65,8 @@ def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> Colu
     stray = find_missing_words(words)
     writing: tuple[str | None, str] = (None, "")
     numbers = to_floats(column, stray)
-    if numbers is None and len(levels) > 2 and (found := find_writing(words)):
-        writing, numbers = found, to_floats(column, (), *found)
+    if numbers is None and len(levels) > 2 and (found := find_writing(words, stray)):
+        writing, numbers = found, to_floats(column, stray, *found)
     if numbers is not None and not are_compact_dates(column, numbers):
         return _plan_written_numbers(name, numbers, stray, writing, rules)
     if find_order(levels) is not None:
@@ -102,17 +102,14 @@ def _plan_written_numbers(
     plan = find_kind_of_numbers(name, numbers, rules)
     decimal, suffix = writing
     note = f"in {suffix}" if suffix else "stored as text"
-    if stray and decimal is None:
+    if stray:
         note = f"missing where it says {' or '.join(map(repr, stray))}"
     reason = f"{plan.reason.removesuffix(LEFT_OUT)} ({note})"
     encoder = plan.encoder
     if encoder is None:
         return leave_out(name, plan.kind, reason)
     if isinstance(encoder, NumberEncoder):
-        missing = stray if decimal is None else ()
-        encoder = replace(
-            encoder, missing_words=missing, decimal=decimal, suffix=suffix
-        )
+        encoder = replace(encoder, missing_words=stray, decimal=decimal, suffix=suffix)
     return ColumnPlan(name, plan.kind, reason, encoder)
 
 
