@@ -277,6 +277,49 @@ def test_duplicates_are_found_beside_gaps_and_in_other_kinds():
     assert found["other"].is_used
 
 
+@pytest.mark.parametrize(
+    ("written", "decimal", "suffix"),
+    [
+        ("{:,.2f} kg", ".", "kg"),
+        ("${:,.2f}", ".", ""),
+        ("{:.1f}°C", ".", "°c"),
+        ("{:.0f} %", ".", ""),
+        ("{:.0f} days", ".", "day"),
+    ],
+)
+def test_quantities_in_words_are_numbers(written, decimal, suffix):
+    values = np.round(np.random.default_rng(0).gamma(2.0, 900.0, size=N))
+    column = np.array([written.format(v) for v in values], dtype=object)
+    column[::50] = None
+    found = plan(column)
+    assert found.kind == "numeric"
+    assert (found.encoder.decimal, found.encoder.suffix) == (decimal, suffix)
+    out = np.empty((4, 1))
+    plain = NumberEncoder(decimal=decimal, suffix=suffix)
+    plain.encode(pa.chunked_array([[*column[1:3], None, "7"]]), out)
+    assert_array_equal(out[:, 0], [*values[1:3], np.nan, 7.0])
+    assert plan(column, as_kinds={"x": "numeric"}).encoder == found.encoder
+    column[7] = "Total"
+    assert plan(column).encoder.missing_words == ("Total",)
+    with pytest.raises(ValueError, match="'many' is not a number"):
+        plain.encode(pa.chunked_array([[column[1], "many"]]), out[:2])
+
+
+def test_other_words_with_numbers_stay_categories():
+    assert plan(words("5 kg", "6 lb", "7 kg")).kind == "category"
+    assert plan(words("1st", "2nd", "3rd")).kind == "category"
+    assert plan(words("A1", "B2", "C3")).kind == "category"
+    assert (
+        plan(
+            [
+                f"{v:,.2f} €".translate({44: 46, 46: 44})
+                for v in np.random.default_rng(0).gamma(2.0, 900.0, N)
+            ]
+        ).encoder.decimal
+        == ","
+    )
+
+
 def test_times_of_equal_steps_number_the_rows():
     clock = pd.Timestamp("2024-05-01") + pd.to_timedelta(np.arange(N) * 5, unit="min")
     found = plan(clock)

@@ -243,7 +243,7 @@ OPTIONS: dict[str, Any] = {
     ),
     "as_kinds": _table(
         "The kind of a column where it is not the one that is found: numeric, boolean, "
-        "category or date. May be repeated; info shows the kinds.",
+        "category, ordinal or date. May be repeated; info shows the kinds.",
         "--as",
         metavar="NAME=KIND",
     ),

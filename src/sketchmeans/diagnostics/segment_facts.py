@@ -364,10 +364,9 @@ class _Numbers:
             how, after = "", " on average"
             shown, usual = self._format(typical), self._format(overall)
         text = f"{name}: {how}{shown}{after} (all: {usual})"
-        is_count = self._is_whole and not is_ordinal
-        phrase = to_amount(column.name, is_high, is_count)
-        values = (shown, usual) if is_ordinal else (typical, overall)
-        return Fact(column.name, None, strength, *values, text, phrase)
+        phrase = to_amount(column.name, is_high, self._is_whole and not is_ordinal)
+        value, middle = (shown, usual) if is_ordinal else (typical, overall)
+        return Fact(column.name, None, strength, value, middle, text, phrase)
 
 
 def measure_dominance(values: Array, labels: Array, mass: Array, k: int) -> Array:

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sketchmeans.cluster.table import TableClusterer
 from sketchmeans.cluster.within import find_clusterer
 from sketchmeans.data.preparation import as_table, match_columns
-from sketchmeans.data.preparation.encoders import DateEncoder
+from sketchmeans.data.preparation.encoders import DateEncoder, NumberEncoder
 from sketchmeans.data.preparation.values import to_days, to_floats, to_words
 from sketchmeans.data.rows import float_type
 from sketchmeans.numerics.linalg import Array
@@ -142,6 +142,7 @@ def _read_column(column: Any, encoder: Any, dtype: np.dtype[Any]) -> Array:
         days = to_days(column, encoder.written or "year-month-day")
         assert days is not None  # predict has raised
         return days[:, None]
-    values = to_floats(column, getattr(encoder, "missing_words", ()))
+    is_number = isinstance(encoder, NumberEncoder)
+    values = encoder.read_numbers(column) if is_number else to_floats(column)
     assert values is not None  # predict has raised
     return values.astype(dtype if encoder is None else np.float64)[:, None]

@@ -33,6 +33,8 @@ _NUMBER = Record(
         "shift": REAL,
         "sentinels": _SENTINELS,
         "missing_words": Many(text()),
+        "decimal": nullable(text(".", ",")),
+        "suffix": text(),
     },
 )
 _BOOLEAN = Record("BooleanEncoder", BooleanEncoder, {"words": Many(text(), 2)})

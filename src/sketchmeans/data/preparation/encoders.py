@@ -70,24 +70,32 @@ class NumberEncoder:
 
     ``asinh((x − shift) / unit)`` is that scale: unlike the logarithm it has a value for
     zero and for negative numbers.  `sentinels` are codes of missing values, and
-    `missing_words` words that stand for them.
+    `missing_words` words that stand for them; `decimal` and `suffix` say how numbers in
+    words are written.
     """
 
     unit: float | None = None
     shift: float = 0.0
     sentinels: tuple[float, ...] = ()
     missing_words: tuple[str, ...] = ()
+    decimal: str | None = None
+    suffix: str = ""
 
     def parts(self, name: str) -> list[Part]:
         return [Part((name,), 1.0, is_measured=True)]
 
     def encode(self, column: pa.ChunkedArray, out: Array) -> Array | None:
-        values = to_floats(column, self.missing_words)
+        values = self.read_numbers(column)
         if values is None:
-            raise OtherKindError("a number", *find_other_word(column))
+            found = find_other_word(column, self.decimal, self.suffix)
+            raise OtherKindError("a number", *found)
         self.encode_numbers(values)
         out[:, 0] = values
         return None
+
+    def read_numbers(self, column: pa.ChunkedArray) -> Array | None:
+        """Return the numbers of a column as they are; None if it holds others."""
+        return to_floats(column, self.missing_words, self.decimal, self.suffix)
 
     def encode_numbers(self, values: Array) -> None:
         """Encode numbers in place."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from sketchmeans.data.preparation.column_plan import ColumnPlan, Rules, leave_out
 from sketchmeans.data.preparation.encoders import BooleanEncoder, NumberEncoder
 from sketchmeans.data.preparation.sentinels import find_number_codes
-from sketchmeans.data.preparation.values import to_floats
+from sketchmeans.data.preparation.values import find_writing, to_floats, to_words
 from sketchmeans.numerics.linalg import Array
 
 if TYPE_CHECKING:
@@ -75,9 +76,17 @@ def _number_reason(name: str, present: Array, rules: Rules) -> str | None:
 def plan_numbers(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
     """Return the plan for a column that is to be used as numbers."""
     values = to_floats(column)
-    if values is None:
+    if values is not None:
+        return _plan_values(name, values, rules)
+    writing = find_writing(to_words(column))
+    values = None if writing is None else to_floats(column, (), *writing)
+    if writing is None or values is None:
         return ColumnPlan(name, "text", "it holds other values than numbers")
-    return _plan_values(name, values, rules)
+    plan = _plan_values(name, values, rules)
+    assert isinstance(plan.encoder, NumberEncoder)
+    decimal, suffix = writing
+    encoder = replace(plan.encoder, decimal=decimal, suffix=suffix)
+    return ColumnPlan(name, plan.kind, plan.reason, encoder)
 
 
 def _plan_values(name: str, values: Array, rules: Rules) -> ColumnPlan:

@@ -178,8 +178,9 @@ def _read_range(level: str) -> tuple[float, float, set[str]] | None:
     numbers = [_read_number(one) for one in _NUMBER.findall(level)]
     words = _TOKEN.findall(_NUMBER.sub(" ", level.casefold()))
     words = [word for word in words if word not in _CURRENCY]
+    known: tuple[str, ...] = ()
     if len(numbers) == 2 and numbers[0] < numbers[1]:
-        known, low, high = _BETWEEN, *numbers
+        known, low, high = _BETWEEN, numbers[0], numbers[1]
         if not set(known) & set(words):
             return None
     elif len(numbers) != 1:
@@ -189,7 +190,7 @@ def _read_range(level: str) -> tuple[float, float, set[str]] | None:
     elif set(_ABOVE) & set(words):
         known, low, high = _ABOVE, numbers[0], math.inf
     else:
-        known, low, high = (), numbers[0], numbers[0]
+        low, high = numbers[0], numbers[0]
     return low, high, {word for word in words if word not in known}
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SAMPLE_ROWS, _SAMPLE_VALUES = 50_000, 2**23
 #: Columns of this correlation are redundant, if this share of their values is in the
 #: same rows; searched in this many rows and columns.
-_SAME, _SHARED, _PAIR_ROWS, _PAIR_COLUMNS = 0.999, 0.9, 5_000, 2_000
+_SAME, _SHARED, _PAIR_ROWS, _PAIR_COLUMNS = 0.9999, 0.9, 5_000, 2_000
 _WORDS = (BooleanEncoder, CategoryEncoder)
 #: What a forced column may be where its kind is not given.
 _KEPT_ANYWAY = ("identifier", "code", "constant")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchmeans.data.sources.numbers import count_marks, parse_numbers
 from sketchmeans.data.stray_words import STRAY_SHARE, are_stray
 from sketchmeans.numerics.linalg import Array
 
@@ -71,6 +72,9 @@ DATE_FORMATS: Mapping[str, str] = {
 #: Years of two digits below this one are of this century.
 _CENTURY = 70
 _DAY = 86_400.0
+_DIGIT = re.compile(r"\d")
+#: Units behind a number; signs of money and percent are read as such.
+_UNIT = re.compile(r"(?<=\d)\s?([^\W\d_][^\d\s]{0,9}|°[A-Za-z]?)$")
 
 
 @dataclass(frozen=True)
@@ -163,10 +167,16 @@ def _level(value: Any, found: dict[str, int]) -> int:
     return found.setdefault(word, len(found))
 
 
-def to_floats(column: pa.ChunkedArray, missing: Collection[str] = ()) -> Array | None:
+def to_floats(
+    column: pa.ChunkedArray,
+    missing: Collection[str] = (),
+    decimal: str | None = None,
+    suffix: str = "",
+) -> Array | None:
     """Return a column as numbers, NaN where it is missing; None if it holds others.
 
-    `missing` are words that stand for missing values here.
+    `missing` are words that stand for missing values here; `decimal` and `suffix` say
+    how numbers are written that Python does not read, see `find_writing`.
     """
     import pyarrow as pa
 
@@ -184,6 +194,11 @@ def to_floats(column: pa.ChunkedArray, missing: Collection[str] = ()) -> Array |
     if not is_text(kind):
         return None
     words = to_words(column)
+    if decimal is not None:
+        known = pa.array([None if w in missing else w for w in words.levels], "string")
+        parsed, wrong = _parse_quantities(known, decimal, suffix)
+        table = np.append(parsed.to_numpy(zero_copy_only=False), np.nan)
+        return None if wrong.any() else np.asarray(table[words.codes], np.float64)
     try:
         table = np.array(
             [np.nan if word in missing else float(word) for word in words.levels]
@@ -195,7 +210,7 @@ def to_floats(column: pa.ChunkedArray, missing: Collection[str] = ()) -> Array |
 
 def find_missing_words(words: Words) -> tuple[str, ...]:
     """Return words that stand in for numbers, such as "unknown" among ages."""
-    others = [level for level in words.levels if as_float(level) is None]
+    others = [w for w in words.levels if as_float(w) is None and not _DIGIT.search(w)]
     n_numbers = len(words.levels) - len(others)
     counts = dict(zip(words.levels, words.counts().tolist(), strict=True))
     n_others = sum(counts[word] for word in others)
@@ -203,10 +218,67 @@ def find_missing_words(words: Words) -> tuple[str, ...]:
     return tuple(others) if is_few and are_stray(others, n_numbers) else ()
 
 
-def find_other_word(column: pa.ChunkedArray) -> tuple[int, str]:
+def find_writing(words: Words, missing: Collection[str] = ()) -> tuple[str, str] | None:
+    """Return decimal mark and common unit of quantities, such as 1.234,50 € or 82 kg.
+
+    `missing` are words that stand for missing values.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> find_writing(to_words(pa.chunked_array([["82,5 kg", "7 kg"]])))
+    (',', 'kg')
+    >>> find_writing(to_words(pa.chunked_array([["82 kg", "5 m"]]))) is None
+    True
+    """
+    import pyarrow as pa
+
+    present = [level for level in words.levels if level not in missing]
+    units = {_split_unit(level)[1] for level in present}
+    if len(units) != 1:
+        return None
+    (unit,) = units
+    counts = count_marks(pa.array([_split_unit(w)[0] for w in present], "string"))
+    decimal = "," if counts[","] > counts["."] else "."
+    wrong = _parse_quantities(pa.array(present, "string"), decimal, unit)[1]
+    return None if wrong.any() else (decimal, unit)
+
+
+def _split_unit(word: str) -> tuple[str, str]:
+    """Return a quantity and its unit, without the s of a plural."""
+    found = _UNIT.search(word)
+    if found is None:
+        return word, ""
+    unit = found[1].casefold()
+    return word[: found.start(1)], unit.removesuffix("s") if len(unit) > 2 else unit
+
+
+def _parse_quantities(
+    levels: pa.Array, decimal: str, suffix: str
+) -> tuple[pa.Array, Array]:
+    """Return quantities with or without their unit as numbers, and which are none."""
+    import pyarrow as pa
+
+    parts = [("", "") if w is None else _split_unit(w) for w in levels.to_pylist()]
+    bare = [
+        None if w is None else quantity if unit == suffix else w
+        for w, (quantity, unit) in zip(levels.to_pylist(), parts, strict=True)
+    ]
+    values, wrong = parse_numbers(pa.array(bare, "string"), decimal)
+    return values, np.asarray(wrong.to_numpy(zero_copy_only=False), bool)
+
+
+def find_other_word(
+    column: pa.ChunkedArray, decimal: str | None = None, suffix: str = ""
+) -> tuple[int, str]:
     """Return the first value of a column that is not a number, after its row."""
+    import pyarrow as pa
+
     words = to_words(column)
     is_other = np.array([as_float(level) is None for level in words.levels], bool)
+    if decimal is not None:
+        levels = pa.array(words.levels, "string")
+        is_other = _parse_quantities(levels, decimal, suffix)[1]
     rows = np.flatnonzero(np.append(is_other, False)[words.codes])
     row = int(rows[0]) if len(rows) else 0
     return row, str(column[row].as_py())

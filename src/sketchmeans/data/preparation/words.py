@@ -29,6 +29,7 @@ from sketchmeans.data.preparation.values import (
     Words,
     find_date_format,
     find_missing_words,
+    find_writing,
     to_booleans,
     to_floats,
     to_words,
@@ -62,19 +63,12 @@ def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> Colu
     if len(levels) == 2 and to_booleans(column) is not None:
         return plan_booleans(name, column, rules)
     stray = find_missing_words(words)
+    writing: tuple[str | None, str] = (None, "")
     numbers = to_floats(column, stray)
+    if numbers is None and len(levels) > 2 and (found := find_writing(words, stray)):
+        writing, numbers = found, to_floats(column, stray, *found)
     if numbers is not None and not are_compact_dates(column, numbers):
-        plan = find_kind_of_numbers(name, numbers, rules)
-        note = "stored as text"
-        if stray:
-            note = f"missing where it says {' or '.join(map(repr, stray))}"
-        encoder = plan.encoder
-        if stray and isinstance(encoder, NumberEncoder):
-            encoder = replace(encoder, missing_words=stray)
-        reason = f"{plan.reason.removesuffix(LEFT_OUT)} ({note})"
-        if encoder is None:
-            return leave_out(name, plan.kind, reason)
-        return ColumnPlan(name, plan.kind, reason, encoder)
+        return _plan_written_numbers(name, numbers, stray, writing, rules)
     if find_order(levels) is not None:
         return plan_ordinal(name, column, rules)
     if find_date_format(words) is not None:
@@ -96,6 +90,27 @@ def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> Colu
     if not plan.is_used and n_words >= _TEXT_WORDS:
         return leave_out(name, "text", "free text")
     return plan
+
+
+def _plan_written_numbers(
+    name: str,
+    numbers: Array,
+    stray: tuple[str, ...],
+    writing: tuple[str | None, str],
+    rules: Rules,
+) -> ColumnPlan:
+    plan = find_kind_of_numbers(name, numbers, rules)
+    decimal, suffix = writing
+    note = f"in {suffix}" if suffix else "stored as text"
+    if stray:
+        note = f"missing where it says {' or '.join(map(repr, stray))}"
+    reason = f"{plan.reason.removesuffix(LEFT_OUT)} ({note})"
+    encoder = plan.encoder
+    if encoder is None:
+        return leave_out(name, plan.kind, reason)
+    if isinstance(encoder, NumberEncoder):
+        encoder = replace(encoder, missing_words=stray, decimal=decimal, suffix=suffix)
+    return ColumnPlan(name, plan.kind, reason, encoder)
 
 
 def _share_matching(pattern: re.Pattern[str], levels: list[str]) -> float:
