@@ -4,7 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from sketchmeans import (
     KernelKMeans,
@@ -18,6 +21,7 @@ from sketchmeans import (
 from sketchmeans.cluster.segment_names import rename_segments, segment_names
 from sketchmeans.diagnostics import (
     calibrate,
+    drift,
     explain_row,
     match_labels,
     score_rows,
@@ -244,3 +248,14 @@ def test_reasons_are_in_the_words_of_the_table():
     one = SketchedKMeans(1, random_state=0).fit(X)
     with pytest.raises(ValueError, match="one cluster only"):
         explain_row(one, X, 0)
+
+
+@pytest.mark.parametrize("ask", [calibrate, drift, lambda m, X: explain_row(m, X, 0)])
+def test_models_without_distances_are_named(ask):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    pipe = make_pipeline(StandardScaler(), SketchedKMeans(2, random_state=0)).fit(X)
+    with pytest.raises(ValueError, match=r"model\[-1\] and model\[:-1\].transform"):
+        ask(pipe, X)
+    foreign = TableClusterer(KMeans(2, random_state=0)).fit(X)
+    with pytest.raises(ValueError, match=r"model=KMeans\(.*should be a fitted Kernel"):
+        ask(foreign, X)

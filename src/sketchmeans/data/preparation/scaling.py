@@ -325,8 +325,10 @@ def _find_quartiles(
         if weights is None:
             found = quantile(values, points, axis=0)
         else:
+            # One for each value: nanquantile mistakes a vector, in NumPy 2.4 at least.
+            spread = np.broadcast_to(weights[numbers, None], values.shape)
             found = quantile(
-                values, points, axis=0, weights=weights[numbers], method="inverted_cdf"
+                values, points, axis=0, weights=spread, method="inverted_cdf"
             )
     return np.asarray(found), len(numbers)
 
