@@ -19,6 +19,7 @@ from sketchmeans import (
     save,
 )
 from sketchmeans.cluster.segment_names import rename_segments, segment_names
+from sketchmeans.datasets import make_customers
 from sketchmeans.diagnostics import (
     calibrate,
     drift,
@@ -259,3 +260,22 @@ def test_models_without_distances_are_named(ask):
     foreign = TableClusterer(KMeans(2, random_state=0)).fit(X)
     with pytest.raises(ValueError, match=r"model=KMeans\(.*should be a fitted Kernel"):
         ask(foreign, X)
+
+
+def test_counts_stay_whole_on_the_way_to_another_segment():
+    table, _ = make_customers(300, random_state=5)
+    model = TableClusterer(NystromKMeans(4, random_state=0)).fit(table)
+    seen = 0
+    for number in range(40):
+        found = explain_row(model, table, number)
+        row = table.iloc[number].to_dict()
+        for name, before, after in found.changes:
+            if name in ("orders", "days_since_order") and before != "missing":
+                assert after.isdigit()
+                seen += name == found.changes[-1][0]
+            row[name] = pd.Timestamp(after) if name == "signed_up" else after
+        numbers = ("age", "orders", "days_since_order", "revenue")
+        row |= {n: float(str(row[n]).replace(",", "")) for n in numbers}
+        if found.changes and found.changes[-1][0] in ("orders", "days_since_order"):
+            assert model.predict(row)[0] == found.next_label
+    assert seen > 3
