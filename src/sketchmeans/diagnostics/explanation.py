@@ -232,10 +232,11 @@ class _Case:
         count = int(beyond[0])
         last = order[count - 1]
         changed = rows[[count]]
-        if isinstance(self.columns[last].encoder, NumberEncoder):
+        encoder = self.columns[last].encoder
+        if isinstance(encoder, NumberEncoder):
             span = self.columns[last].features
             steps = np.repeat(changed, _STEPS, axis=0)
-            steps[:, span] = self._find_steps(last)
+            steps[:, span] = self._find_steps(last, encoder)
             changed = steps[[np.flatnonzero(self._difference(steps) < 0.0)[0]]]
         changes = []
         for j in order[:count]:
@@ -245,17 +246,17 @@ class _Case:
                 changes.append((name, before, after))
         return tuple(changes)
 
-    def _find_steps(self, j: int) -> Array:
+    def _find_steps(self, j: int, encoder: NumberEncoder) -> Array:
         """Return numbers on the way to the typical row: whole between whole ones."""
-        column = self.columns[j]
-        both = np.vstack([row[:, column.features] for row in (self._x, self.target)])
+        span = self.columns[j].features
+        both = np.vstack([row[:, span] for row in (self._x, self.target)])
         shares = np.arange(1, _STEPS + 1)[:, None] / _STEPS
         steps = both[0] + shares * (both[1] - both[0])
-        start, end = values = column.encoder.restore(self._to_units(j, both))[:, 0]
+        start, end = values = encoder.restore(self._to_units(j, both))[:, 0]
         if np.allclose(values, np.round(values), rtol=1e-9, atol=1e-9):
             way = np.ceil(shares[:-1, 0] * np.abs(end - start))
             whole = np.round(start) + np.sign(end - start) * way
-            column.encoder.encode_numbers(whole)
+            encoder.encode_numbers(whole)
             whole = self._from_units(j, whole[:, None])
             steps[:-1] = np.where(np.isnan(whole), steps[:-1], whole)  # no codes
         return np.asarray(steps)
