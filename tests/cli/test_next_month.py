@@ -96,7 +96,9 @@ def test_drift_as_text_json_and_page(run, folder):
     moved.to_parquet("moved.parquet")
     told = run("drift", "m.skm", "moved.parquet", "-o", "drift.html")
     assert told.code == 0, told.err
-    assert "plan has new values in 33.3% of the rows, 0.0% in the fit" in told.out
+    assert (
+        "plan has new values in 33.3% of the rows, against 0.0% in the fit" in told.out
+    )
     assert "Wrote drift.html." in told.out
     page = (folder / "drift.html").read_text()
     assert "orders" in page

@@ -42,6 +42,7 @@ from sketchmeans.data.preparation import (
     scaling,
 )
 from sketchmeans.data.sources import Source, column_types
+from sketchmeans.datasets import make_customers
 from sketchmeans.diagnostics import certificate, cluster_summary
 from sketchmeans.numerics.parallel import Workers
 from tests.pairs import every_value
@@ -664,6 +665,17 @@ def test_weights_count_rows(missing):
     assert once.score(frame, sample_weight=weights) == pytest.approx(
         once.score(repeated)
     )
+
+
+def test_weights_of_gaps_that_are_filled_with_medians():
+    frame = make_customers(300, random_state=2)[0][["age", "orders", "revenue"]]
+    weights = np.random.default_rng(0).integers(1, 4, 300)
+    found = TableClusterer(SketchedKMeans(2, random_state=0), scale="standard")
+    once = clone(found).fit(frame, sample_weight=weights)
+    assert once.n_filled_ > 0
+    more = found.fit(frame.loc[np.repeat(np.arange(300), weights)])
+    assert_allclose(once.center_, more.center_, rtol=1e-9)
+    assert_allclose(once.scale_, more.scale_, rtol=1e-9)
 
 
 def test_weights_of_sparse_tables_and_of_quartiles():

@@ -4,7 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from sketchmeans import (
     KernelKMeans,
@@ -16,8 +19,10 @@ from sketchmeans import (
     save,
 )
 from sketchmeans.cluster.segment_names import rename_segments, segment_names
+from sketchmeans.datasets import make_customers
 from sketchmeans.diagnostics import (
     calibrate,
+    drift,
     explain_row,
     match_labels,
     score_rows,
@@ -244,3 +249,33 @@ def test_reasons_are_in_the_words_of_the_table():
     one = SketchedKMeans(1, random_state=0).fit(X)
     with pytest.raises(ValueError, match="one cluster only"):
         explain_row(one, X, 0)
+
+
+@pytest.mark.parametrize("ask", [calibrate, drift, lambda m, X: explain_row(m, X, 0)])
+def test_models_without_distances_are_named(ask):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    pipe = make_pipeline(StandardScaler(), SketchedKMeans(2, random_state=0)).fit(X)
+    with pytest.raises(ValueError, match=r"model\[-1\] and model\[:-1\].transform"):
+        ask(pipe, X)
+    foreign = TableClusterer(KMeans(2, random_state=0)).fit(X)
+    with pytest.raises(ValueError, match=r"model=KMeans\(.*should be a fitted Kernel"):
+        ask(foreign, X)
+
+
+def test_counts_stay_whole_on_the_way_to_another_segment():
+    table, _ = make_customers(300, random_state=5)
+    model = TableClusterer(NystromKMeans(4, random_state=0)).fit(table)
+    seen = 0
+    for number in range(40):
+        found = explain_row(model, table, number)
+        row = table.iloc[number].to_dict()
+        for name, before, after in found.changes:
+            if name in ("orders", "days_since_order") and before != "missing":
+                assert after.isdigit()
+                seen += name == found.changes[-1][0]
+            row[name] = pd.Timestamp(after) if name == "signed_up" else after
+        numbers = ("age", "orders", "days_since_order", "revenue")
+        row |= {n: float(str(row[n]).replace(",", "")) for n in numbers}
+        if found.changes and found.changes[-1][0] in ("orders", "days_since_order"):
+            assert model.predict(row)[0] == found.next_label
+    assert seen > 3

@@ -20,7 +20,12 @@ from sketchmeans.data.sources import Source
 from sketchmeans.data.sources.derived import ArraySource
 from sketchmeans.diagnostics.column_counts import count_columns, find_edges
 from sketchmeans.diagnostics.fitted import divide
-from sketchmeans.diagnostics.scoring import ScoredBlock, ScoredRows, join_blocks
+from sketchmeans.diagnostics.scoring import (
+    ScoredBlock,
+    ScoredRows,
+    fitted_estimator,
+    join_blocks,
+)
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import as_generator, check_integer
@@ -70,7 +75,7 @@ def calibrate(
     np.float64(0.01)
     """
     sample_size = check_integer("sample_size", sample_size, low=2)
-    inner = getattr(model, "estimator_", model)
+    inner = fitted_estimator(model)
     columns = column_spans(model)
     n_clusters = len(getattr(inner, "cluster_sizes_", ()))
     widest = max(inner.n_features_in_, n_clusters, 1)

@@ -59,22 +59,21 @@ class ColumnChange(Result):
     def sentence(self) -> str:
         """The change in words."""
         if self.what == "values" and self.new == self.old:
-            return f"{self.name} moved: typically {self.new} as in the fit, but not all"
+            return f"{self.name} moved: typically {self.new} as before, others changed"
         start = {
             "values": f"{self.name} moved: typically {self.new}",
             "levels": f"{self.name} moved: {self.new}",
             "missing": f"{self.name} is missing in {self.new} of the rows",
             "new levels": f"{self.name} has new values in {self.new} of the rows",
         }[self.what]
-        return f"{start}, {self.old} in the fit"
+        return f"{start}, against {self.old} in the fit"
 
     @property
     def contrast(self) -> str:
         """Some rows against those of the fit, in words."""
         words = {"missing": "missing in ", "new levels": "new values in "}
-        return (
-            f"{self.name}: {words.get(self.what, '')}{self.new}, {self.old} in the fit"
-        )
+        now = f"{words.get(self.what, '')}{self.new}"
+        return f"{self.name}: {now}, against {self.old} in the fit"
 
 
 def compare_columns(

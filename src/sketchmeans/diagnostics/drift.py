@@ -124,7 +124,7 @@ class Drift(Result):
             )
         found += [
             f"{part.name} {part.verdict}: {part.new_share:.1%} of the rows, "
-            f"{part.old_share:.1%} in the fit"
+            f"against {part.old_share:.1%} in the fit"
             for part in self.segments
             if part.verdict != "as before"
         ]

@@ -98,7 +98,8 @@ def explain_row(model: Any, X: Any, row: int) -> RowExplanation:
     when the column takes the value of that row, on average over up to 32 orders of the
     columns.  For plain k-means this is the exact share of the column.  The changes are
     found by giving columns these values one by one, the strongest first, until the row
-    changes its segment; the last number is changed no further than needed.
+    changes its segment; the last number is changed no further than needed, and stays
+    whole if both numbers are.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def explain_row(model: Any, X: Any, row: int) -> RowExplanation:
     >>> model = SketchedKMeans(2, random_state=0).fit(X)
     >>> found = explain_row(model, X, 0)
     >>> found.reasons[0].name, found.changes
-    ('x0', (('x0', '0', '5.001'),))
+    ('x0', (('x0', '0', '6'),))
     """
     estimator = fitted_estimator(model)
     if has_given_kernel(estimator):
@@ -231,12 +232,11 @@ class _Case:
         count = int(beyond[0])
         last = order[count - 1]
         changed = rows[[count]]
-        if isinstance(self.columns[last].encoder, NumberEncoder):
+        encoder = self.columns[last].encoder
+        if isinstance(encoder, NumberEncoder):
             span = self.columns[last].features
             steps = np.repeat(changed, _STEPS, axis=0)
-            shares = np.arange(1, _STEPS + 1)[:, None] / _STEPS
-            start = self._x[:, span]
-            steps[:, span] = start + shares * (self.target[:, span] - start)
+            steps[:, span] = self._find_steps(last, encoder)
             changed = steps[[np.flatnonzero(self._difference(steps) < 0.0)[0]]]
         changes = []
         for j in order[:count]:
@@ -246,15 +246,40 @@ class _Case:
                 changes.append((name, before, after))
         return tuple(changes)
 
+    def _find_steps(self, j: int, encoder: NumberEncoder) -> Array:
+        """Return numbers on the way to the typical row: whole between whole ones."""
+        span = self.columns[j].features
+        both = np.vstack([row[:, span] for row in (self._x, self.target)])
+        shares = np.arange(1, _STEPS + 1)[:, None] / _STEPS
+        steps = both[0] + shares * (both[1] - both[0])
+        start, end = values = encoder.restore(self._to_units(j, both))[:, 0]
+        if np.allclose(values, np.round(values), rtol=1e-9, atol=1e-9):
+            way = np.ceil(shares[:-1, 0] * np.abs(end - start))
+            whole = np.round(start) + np.sign(end - start) * way
+            encoder.encode_numbers(whole)
+            whole = self._from_units(j, whole[:, None])
+            steps[:-1] = np.where(np.isnan(whole), steps[:-1], whole)  # no codes
+        return np.asarray(steps)
+
+    def _to_units(self, j: int, values: Array) -> Array:
+        """Return prepared features of a column as its encoder made them."""
+        model, span = self._model, self.columns[j].features
+        if isinstance(model, TableClusterer):
+            return np.asarray(values * model.scale_[span] + model.center_[span])
+        return values
+
+    def _from_units(self, j: int, encoded: Array) -> Array:
+        model, span = self._model, self.columns[j].features
+        if isinstance(model, TableClusterer):
+            return np.asarray((encoded - model.center_[span]) / model.scale_[span])
+        return encoded
+
     def show(self, j: int, row: Array, *, is_own: bool = False) -> str:
         """Return the value of a column in its own unit."""
-        column, model = self.columns[j], self._model
+        column = self.columns[j]
         if is_own and np.isnan(self._raw[0, column.features]).any():
             return "missing"
-        encoded = row[:, column.features]
-        if isinstance(model, TableClusterer):
-            span = column.features
-            encoded = encoded * model.scale_[span] + model.center_[span]
+        encoded = self._to_units(j, row[:, column.features])
         if column.levels is None:
             return format_number(column, float(encoded[0, 0]))
         return str(column.encoder.decode(encoded)[0] or "missing")

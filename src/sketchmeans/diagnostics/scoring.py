@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.cluster import SpectralKMeans
@@ -140,6 +141,7 @@ def soft_membership(model: Any, X: Any) -> Array:
 
 def check_reference(model: Any) -> Reference:
     """Return what a model keeps of its fit; raise if there is nothing."""
+    fitted_estimator(model)
     reference: Reference | None = getattr(model, "reference_", None)
     if reference is None:
         raise ValueError(
@@ -191,6 +193,12 @@ def membership_of(squared: Array, variance: float) -> Array:
 
 def fitted_estimator(model: Any) -> AnyModel:
     """Return the fitted estimator, which may be within a `TableClusterer`."""
+    if isinstance(model, Pipeline):
+        raise ValueError(
+            "model should be a TableClusterer, which prepares columns itself, or the "
+            "last step of this Pipeline with the rows that it sees: model[-1] and "
+            "model[:-1].transform(X)."
+        )
     if isinstance(model, TableClusterer):
         check_is_fitted(model, "estimator_")
         model = model.estimator_

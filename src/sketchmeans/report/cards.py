@@ -165,10 +165,12 @@ def list_details(summary: ClusterSummary, names: Sequence[str]) -> list[dict[str
     details = []
     for j, size in enumerate(summary.sizes.tolist()):
         spread = float(summary.costs[j]) if size else None
-        has_margin = size and summary.margins is not None
+        margin = None
+        if size and summary.margins is not None:
+            margin = float(summary.margins[j])
         own: dict[str, Any] = {
             "spread": spread,
-            "margin": float(summary.margins[j]) if has_margin else None,
+            "margin": margin,
             "classes": _name_classes(summary, j),
             "features": [],
         }
