@@ -88,6 +88,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=79.0, help="Of all passes.")
     parser.add_argument("--passes", type=int, default=4)
     parser.add_argument("--loss", type=float, default=1e-5)
+    parser.add_argument("--other-seconds", type=float, default=35.0)
+    parser.add_argument("--price", type=float, default=0.10, help="Worker and hour.")
     parser.add_argument("--seeds", type=int, default=200)
     options = parser.parse_args()
     cluster = Cluster(options.workers, loss=options.loss)
@@ -107,6 +109,14 @@ def main() -> None:
     print(f"passes: ideal {options.seconds:.0f} s, simulated {middle:.0f} s")
     print(
         f"5% to 95%: {low:.0f} to {high:.0f} s; {lost / options.seeds:.2f} workers lost"
+    )
+    low, middle, high = (
+        (seconds + options.other_seconds) * options.workers / 3600
+        for seconds in (low, middle, high)
+    )
+    print(
+        f"whole fit: {middle:.1f} worker-hours ({low:.1f} to {high:.1f}), "
+        f"{middle * options.price:.2f} at {options.price:.2f} for a worker and hour"
     )
 
 

@@ -69,6 +69,15 @@ def test_what_does_not_fit_is_said():
     assert "lower n_landmarks" in _plan(memory="20MB").problems[0]
 
 
+def test_no_fit_is_planned_to_take_more_than_it_may():
+    shape, most = (50_000_000, 20), 3 * 10**9
+    assert _plan(shape, 20, 4000, memory="60GB").memory > most
+    assert _plan(shape, 20, 4000, memory=most).memory == most
+    model = NystromKMeans(20, n_landmarks=4000, max_memory=most)
+    found = plan(model, shape, machine=_MACHINE)
+    assert (found.memory, found.problems) == (most, ())
+
+
 def test_automatic_landmarks_are_the_first_that_are_tried():
     found = _plan((1_000_000, 20), n_landmarks="auto")
     assert found.n_landmarks == first_size(1_000_000, 10)

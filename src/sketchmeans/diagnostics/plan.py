@@ -135,7 +135,8 @@ def plan(
     n_workers : int, optional
         Plan for a cluster of so many workers, each with the rate of one thread here.
     memory : int or str, optional
-        What each worker has, or this process; None is what is free here.
+        What each worker has, or this process; None is `max_memory` of the model, and
+        for workers what is free here.
     machine : Machine, optional
         Rates to plan with, instead of those of this machine.
 
@@ -164,7 +165,8 @@ def plan(
             stages["reading"] = FILE_READS * _read_seconds(rows)
     if n_workers is None:
         peak = predict_memory(problem) + rows.memory
-        return _plan_here(problem, stages, peak, need, memory_budget(memory))
+        limit = inner.max_memory if memory is None else memory
+        return _plan_here(problem, stages, peak, need, memory_budget(limit))
     return _plan_cluster(problem, stages, need, machine, n_workers, memory)
 
 
@@ -224,7 +226,11 @@ def _read_seconds(rows: Rows) -> float:
 def _plan_here(
     problem: Problem, stages: dict[str, float], peak: int, need: int, budget: int
 ) -> Plan:
-    """Return the plan for this process; a fit asks for a bit more than it uses."""
+    """Return the plan for this process; a fit asks for a bit more than it uses.
+
+    In a smaller budget it computes kernel values again, which takes longer.
+    """
+    peak = min(peak, max(budget, need))
     problems: tuple[str, ...] = ()
     if need > budget:
         problems = (

@@ -58,6 +58,9 @@ _FEW_CLUSTERS, _BREATHS, _BREATHED_CLUSTERS = 48, 20, 300
 _BREATHED_ROWS = 128
 #: Products of numbers in swaps that take no time to speak of.
 SWAP_WORK = 1e9
+#: Where this share of a pass over all rows is so many passes over a subsample, swaps
+#: take that: with fewer passes they hardly find a group that centres have missed.
+_SWAP_SHARE, _MANY_PASSES = 0.25, 64
 
 
 def subsample_sizes(
@@ -171,9 +174,9 @@ class Search:
 
         The worse half is dropped after a few passes over the first subsample, and again
         with each doubling of it until few are left; the best is left for full passes
-        over all rows.  The race is run in a coarse space, if there is one; the best
-        goes on in the whole space, on the last subsample first if passes over all rows
-        are dear.  Without subsamples all restarts are left.
+        over all rows, improved by swaps where these are very many.  The race is run
+        in a coarse space, if there is one; the best goes on in the whole space, on the
+        last subsample first if full passes are dear.  Without subsamples all are left.
         """
         plan = self.schedule
         sample_rng, *seed_rngs = rng.spawn(1 + plan.n_init)
@@ -204,11 +207,17 @@ class Search:
                 results = self.run(part, centers)
                 if size == breathed and plan.swaps:
                     results = self.breathe(part, results, swap_rng)
+                    work = _SWAP_SHARE * len(rows) * space.n_columns
+                    most = int(work / (size * own.n_columns))
+                    if most >= _MANY_PASSES and n_clusters < _FEW_CLUSTERS:
+                        results = self.improve_by_swaps(
+                            part, results, swap_rng, max_passes=most
+                        )
                 if size == sizes[-1] and plan.swaps:
                     results = self.improve_by_swaps(
                         part, results, swap_rng, only_sure=True
                     )
-                half = max(_half(results), FINALISTS) if size < sizes[-1] else 0
+                half = max(-(-len(results) // 2), FINALISTS) if size < sizes[-1] else 0
                 centers = _best_centers(results, max(half, plan.n_final))
             if coarse is not None:
                 assert isinstance(space, LandmarkSpace)
@@ -245,7 +254,7 @@ class Search:
     def drop_worse_half(self, engine: BlockEngine, centers: Centers) -> Centers:
         """Return the centres of the better half of the restarts, after a few passes."""
         results = self.run(engine, centers, _FIRST_PASSES)
-        return _best_centers(results, max(_half(results), self.schedule.n_final))
+        return _best_centers(results, max(-(-len(results) // 2), self.schedule.n_final))
 
     def finish(
         self, engine: BlockEngine, centers: Centers, labels: Any = None
@@ -383,10 +392,6 @@ def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
     far, costs = costly_rows(engine, result, _NEGLECTED * means)
     is_much = costs.sum() > _NEGLECTED_SHARE * totals.sum()
     return far if is_much else far[:0]
-
-
-def _half(results: list[LloydResult]) -> int:
-    return -(-len(results) // 2)
 
 
 def _best_centers(results: list[LloydResult], size: int) -> Centers:

@@ -61,7 +61,8 @@ def improve(
     if k == 1 or result.stopped:
         return result
     limits: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
-    if not only_sure and among is None and len(result.labels) * k <= _FEW:
+    n_rows = len(result.labels)  # of subsamples none in a fit that is resumed
+    if not only_sure and among is None and 0 < n_rows * k <= _FEW:
         pool = _Pool(engine, results, distances_to, weights)
         return pool.improve(rng, limits, on_trial)
     failures = 0

@@ -20,9 +20,8 @@ from sketchmeans.spark.rows import SparkRows
 from sketchmeans.spark.table import SparkTable, as_table
 from sketchmeans.spark.transform import transform_spark
 
-__all__ = ["SparkRows", "SparkTable", "as_backend", "as_rows", "as_table"]
-__all__ += ["empty_table", "map_table", "sample_table", "select_columns"]
-__all__ += ["transform_spark"]
+__all__ = ["SparkRows", "SparkTable", "as_backend", "as_rows", "as_table", "map_table"]
+__all__ += ["empty_table", "sample_table", "select_columns", "transform_spark"]
 
 
 def as_rows(X: Any, workers: Any, weights: Any) -> SparkRows:

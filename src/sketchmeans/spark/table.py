@@ -80,15 +80,13 @@ class SparkTable:
     @cached_property
     def parts(self) -> Any:
         """One `Part` for each partition of the DataFrame, which executors keep."""
-        width, dtype, weight = self.n_features, self.dtype, sql.lit(None)
-        if self.weight is not None:
-            weight = sql.col(f"`{self.weight}`")
+        width, dtype, is_weighted = self.n_features, self.dtype, self.weight is not None
+        weight = sql.col(f"`{self.weight}`") if is_weighted else sql.lit(None)
         kind = "array<float>" if dtype == np.float32 else "array<double>"
         chosen = self._vector.cast(kind).alias("x"), weight.cast("double").alias("w")
         packed = self.frame.select(*chosen).mapInArrow(
             lambda batches: _pack(batches, width), "x binary, w binary"
         )
-        is_weighted = self.weight is not None
 
         def unpack(rows: Iterator[Any]) -> Iterator[Part]:
             found = next(iter(rows), None)  # none of an empty partition
@@ -188,8 +186,7 @@ def _join_columns(frame: DataFrame, names: list[str]) -> tuple[Any, list[str]]:
                 f"Column {name!r} of X has the type {kinds[name]}; it should be "
                 "numeric, or a vector that is the only column."
             )
-    wide = [column.cast("double") for column in columns]
-    return sql.array(*wide), [kinds[name] for name in names]
+    return sql.array(*(c.cast("double") for c in columns)), [kinds[n] for n in names]
 
 
 def _pack(batches: Iterator[pa.RecordBatch], width: int) -> Iterator[pa.RecordBatch]:

@@ -43,9 +43,7 @@ def transform_spark(
     """
     if features is None:
         features = getattr(model, "feature_names_in_", frame.columns)
-    names = (
-        [features] if isinstance(features, str) else [str(name) for name in features]
-    )
+    names = [features] if isinstance(features, str) else list(map(str, features))
     kinds, light = dict(frame.dtypes), copy(model)
     missing = [name for name in names if name not in kinds]
     if missing:
