@@ -149,7 +149,9 @@ def _name_page(module: str, name: str) -> str:
         lines += [f".. autodata:: {name}", "   :no-value:", ""]
     related = related_names(module, name)
     if related and "See Also" not in (value.__doc__ or ""):
-        lines += ["See also " + ", ".join(f"`{n}`" for n in related) + ".", ""]
+        homes = {n: home for home, names in public_names().items() for n in names}
+        links = [f":py:obj:`~{homes[n]}.{n}`" for n in related]
+        lines += [f"See also {', '.join(links)}.", ""]
     return "\n".join(lines)
 
 
