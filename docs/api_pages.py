@@ -8,10 +8,14 @@ several modules list has one page.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from sklearn.base import ClusterMixin
 
 #: Modules with public names, and the titles of their pages.
 MODULES = {
@@ -143,7 +147,60 @@ def _name_page(module: str, name: str) -> str:
         lines += [f".. autofunction:: {name}", ""]
     else:
         lines += [f".. autodata:: {name}", "   :no-value:", ""]
+    related = related_names(module, name)
+    if related and "See Also" not in (value.__doc__ or ""):
+        homes = {n: home for home, names in public_names().items() for n in names}
+        links = [f":py:obj:`~{homes[n]}.{n}`" for n in related]
+        lines += [f"See also {', '.join(links)}.", ""]
     return "\n".join(lines)
+
+
+def related_names(module: str, name: str) -> list[str]:
+    """Return the public names that signatures, base classes or tables connect to it.
+
+    Examples
+    --------
+    >>> "certificate" in related_names("sketchmeans.diagnostics", "Certificate")
+    True
+    >>> "Kernel" in related_names("sketchmeans.kernels", "Cosine")
+    True
+    """
+    links = _links()
+    others = {other for other in links if name in links[other]} | links[name]
+    return sorted(others - {name})
+
+
+@cache
+def _links() -> dict[str, set[str]]:
+    """Return the public names in each public signature, class or table."""
+    values = {
+        name: _member(module, name)
+        for module, names in public_names().items()
+        for name in names
+    }
+    links = {}
+    for name, value in values.items():
+        if inspect.isclass(value):
+            words = {parent.__name__ for parent in value.__mro__}
+            fields = " ".join(map(str, vars(value).get("__annotations__", {}).values()))
+            words |= set(re.findall(r"\w+", fields))
+        elif callable(value):
+            signature = inspect.signature(value)
+            types = [p.annotation for p in signature.parameters.values()]
+            words = set(re.findall(r"\w+", f"{[*types, signature.return_annotation]}"))
+        else:  # a table of names
+            words = {
+                getattr(part, "__name__", "")
+                for part in getattr(value, "values", list)()
+            }
+        links[name] = words & set(values) - {name}
+        if _is_clusterer(value):
+            links[name] |= {n for n, other in values.items() if _is_clusterer(other)}
+    return links
+
+
+def _is_clusterer(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, ClusterMixin)
 
 
 def _public_members(cls: type) -> Iterator[tuple[str, str]]:

@@ -105,6 +105,35 @@ def test_the_core_needs_no_extra():
 
 
 @pytest.mark.process
+def test_one_core_needs_no_thread_and_no_psutil():
+    """As Python in a browser has them: one core, no threads, no processes."""
+    code = """
+        import os, subprocess, threading
+        os.environ["LOKY_MAX_CPU_COUNT"] = "1"
+
+        def refuse(*args, **kwargs):
+            raise RuntimeError("can't start new thread")
+
+        threading.Thread.start = subprocess.Popen.__init__ = refuse
+        import numpy as np
+        import sketchmeans
+
+        X = np.random.default_rng(0).normal(size=(6_000, 3))
+        for name, n in {
+            "NystromKMeans": 6_000,
+            "SketchedKMeans": 6_000,
+            "SpectralKMeans": 1_000,
+            "KernelKMeans": 300,
+        }.items():
+            model = getattr(sketchmeans, name)(3, random_state=0).fit(X[:n])
+            assert (model.predict(X[:n]) == model.labels_).all(), name
+        print("done")
+    """
+    done = _run(code, (*EXTRAS, *OTHERS, "psutil"))
+    assert done.stdout == "done\n", done.stderr
+
+
+@pytest.mark.process
 def test_the_import_loads_next_to_nothing():
     code = """
         import sys

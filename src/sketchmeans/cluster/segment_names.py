@@ -22,6 +22,10 @@ def segment_names(model: Any) -> tuple[str, ...]:
     ----------
     model : fitted estimator of this library
 
+    See Also
+    --------
+    rename_segments : Gives other names.
+
     Examples
     --------
     >>> import numpy as np

@@ -143,6 +143,10 @@ def bandwidth_grid(
 ) -> list[float]:
     """Return bandwidths to try: powers of 2 times the one of a rule, about it.
 
+    See Also
+    --------
+    bandwidth_path : Clusterings over such a grid.
+
     Examples
     --------
     >>> import numpy as np

@@ -53,6 +53,10 @@ def clustering_accuracy(y: Any, labels: Any, sample_weight: Any = None) -> float
     accuracy : float
         Between 0 and 1; 1 where clusters and classes are the same partition.
 
+    See Also
+    --------
+    agreement : Other measures of two labellings.
+
     Examples
     --------
     >>> clustering_accuracy(["a", "a", "b", "b"], [1, 1, 0, 2])

@@ -62,6 +62,10 @@ def calibrate(
         Rows to look at; fewer where rows are wide or centres many.
     random_state : int, Generator or None, default=0
 
+    See Also
+    --------
+    score_rows : Uses what is learned here for new rows.
+
     Examples
     --------
     >>> import numpy as np

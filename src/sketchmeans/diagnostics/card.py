@@ -35,6 +35,10 @@ def model_card(model: Any, *, title: str | None = None) -> str:
     title : str, optional
         Default is "Model card".
 
+    See Also
+    --------
+    describe_segments : The segments alone.
+
     Examples
     --------
     >>> import numpy as np

@@ -207,6 +207,10 @@ def are_round(
     n_jobs, random_state
         As in `choose_n_clusters`.
 
+    See Also
+    --------
+    choose_n_clusters : How many clusters there are.
+
     Examples
     --------
     >>> from sklearn.datasets import make_circles

@@ -94,6 +94,11 @@ def bandwidth_path(
         - "stability_low", "stability_high": its interval, by the jackknife; NaN for two
           subsamples.
 
+    See Also
+    --------
+    advised_bandwidth : The bandwidth that such a path suggests.
+    cluster_count_path : The same over numbers of clusters.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -162,6 +167,11 @@ def cluster_count_path(
     table : dict of ndarray or DataFrame
         "n_clusters", "cost", "lower_bound", "ratio" and "stability" with its interval,
         as in `bandwidth_path`.
+
+    See Also
+    --------
+    advised_cluster_count : The number that such a path suggests.
+    choose_n_clusters : Tries tables of noise, too.
 
     Examples
     --------

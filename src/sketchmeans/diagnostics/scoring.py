@@ -122,6 +122,10 @@ def soft_membership(model: Any, X: Any) -> Array:
     membership : ndarray of shape (n, k)
         NaN for rows that are left out.
 
+    See Also
+    --------
+    score_rows : Memberships beside distances and margins.
+
     Examples
     --------
     >>> import numpy as np

@@ -8,7 +8,10 @@ from contextlib import suppress
 from numbers import Real
 from pathlib import Path
 
-import psutil
+try:
+    import psutil
+except ImportError:  # Python in a browser (Pyodide) has none
+    psutil = None
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -19,6 +22,9 @@ _SIZE = r"\s*((?:\d+\.?\d*|\.\d+)(?:e\d+)?)\s*([a-zA-Z]*)\s*"
 FIXED_NEED = 48 * 10**6
 
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
+
+#: Free memory where nothing tells: a quarter of what 32 bits can address.
+_UNKNOWN_FREE = 2**30
 
 #: Share of the free memory that a fit takes when `max_memory` is None.
 DEFAULT_SHARE = 0.5
@@ -77,7 +83,8 @@ def format_bytes(n_bytes: float) -> str:
 
 def _available() -> int:
     """Return the bytes that can be allocated without swapping, in this container."""
-    return min(int(psutil.virtual_memory().available), _control_group_limit())
+    free = psutil.virtual_memory().available if psutil is not None else _UNKNOWN_FREE
+    return min(int(free), _control_group_limit())
 
 
 def _control_group_limit() -> int:

@@ -77,6 +77,10 @@ def preserved_gamma(
     gamma, kernel_params, sample_weight, n_jobs, random_state
         As in `effective_dimension`.
 
+    See Also
+    --------
+    is_gamma_preserving : The same as a yes or no.
+
     Examples
     --------
     >>> import numpy as np
@@ -113,6 +117,10 @@ def is_gamma_preserving(
         As in `preserved_gamma`.
     gamma, kernel_params, sample_weight, n_jobs, random_state
         As in `effective_dimension`.
+
+    See Also
+    --------
+    preserved_gamma : The smallest γ for which it holds.
 
     Examples
     --------
