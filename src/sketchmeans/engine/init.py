@@ -106,7 +106,8 @@ class KMeansPlusPlus(BaseEstimator):
             np.minimum(nearer, closest[:, :, None], out=nearer)
             best = np.zeros(len(rngs), dtype=np.intp)
             if tries > 1:
-                best = np.einsum("i,irc->rc", weights, nearer).argmin(axis=1)
+                costs = weights @ nearer.reshape(len(weights), -1)
+                best = costs.reshape(candidates.shape).argmin(axis=1)
             chosen[:, j] = candidates[restarts, best]
             closest = nearer[:, restarts, best]
         return chosen
@@ -297,7 +298,9 @@ def _draw(chances: Array, rng: np.random.Generator, size: int) -> Array:
     """Return row numbers drawn with probability proportional to `chances`."""
     edges = np.cumsum(chances, dtype=np.float64)
     drawn = np.searchsorted(edges, rng.random(size) * edges[-1], side="right")
-    return np.minimum(drawn, np.flatnonzero(chances)[-1])
+    if drawn.max() == len(edges):  # by rounding
+        drawn = np.minimum(drawn, np.flatnonzero(chances)[-1])
+    return drawn
 
 
 def _draw_new(
