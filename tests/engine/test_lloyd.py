@@ -130,8 +130,12 @@ def means_of(X, labels, k, mass):
     restarts=[1, 3],
     k=[1, 2, 8, 11],
     constant=[False, True],
+    few_scores=[0, 2**14],
 )
-def test_a_block_is_assigned_as_by_loops(dtype, weights, restarts, k, constant):
+def test_a_block_is_assigned_as_by_loops(
+    dtype, weights, restarts, k, constant, few_scores, monkeypatch
+):
+    monkeypatch.setattr("sketchmeans.engine.assign._FEW_SCORES", few_scores)
     X = data(13, 4, seed=1, dtype=dtype)
     if constant:  # rows on a sphere have one norm
         X /= np.sqrt((X**2).sum(axis=1, keepdims=True))
@@ -159,6 +163,18 @@ def test_a_block_is_assigned_as_by_loops(dtype, weights, restarts, k, constant):
             np.testing.assert_allclose(own, ordered[:, 0], **near)
             second = ordered[:, 1] if k > 1 else np.full(13, np.inf)
             np.testing.assert_allclose(nearest.second, second, **near)
+
+
+@pytest.mark.parametrize("few_scores", [0, 2**14])
+@pytest.mark.parametrize("k", [3, 300])
+def test_the_first_of_equal_centres_is_the_nearest(few_scores, k, monkeypatch):
+    monkeypatch.setattr("sketchmeans.engine.assign._FEW_SCORES", few_scores)
+    points = np.zeros((2, k, 4))
+    points[0, : k - 1] = 9.0
+    X = data(13, 4, seed=1)
+    matrix = CenterMatrix(centers_at_points(points), np.dtype(np.float64), 16)
+    labels = matrix.assign(X, (X**2).sum(axis=1)).labels
+    np.testing.assert_array_equal(labels, np.tile([k - 1, 0], (13, 1)))
 
 
 # --- one pass -------------------------------------------------------------------------

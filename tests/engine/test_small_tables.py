@@ -58,6 +58,31 @@ def test_several_restarts_lead_farther_than_the_best_alone():
     assert sum(ratio < 0.99 for ratio in ratios) > sum(ratio > 1.01 for ratio in ratios)
 
 
+@pytest.mark.parametrize(("copies", "is_tried"), [(12, False), (1, True)])
+@pytest.mark.parametrize("n", [60, 600])
+def test_swaps_are_tried_unless_many_restarts_have_come_to_the_same(
+    copies, is_tried, n
+):
+    rng = np.random.default_rng(4)
+    X = 20.0 * np.eye(5)[rng.integers(5, size=n)] + rng.normal(size=(n, 5))
+    trials = []
+    with Workers(1) as workers:
+        engine, results = restarts(X - X.mean(axis=0), 5, workers)
+        best = min(results, key=lambda result: result.cost)
+        found = improve(
+            engine,
+            [best] * copies,
+            engine.distances_to,
+            None,
+            rng,
+            max_passes=1000,
+            on_trial=lambda trial, cost: trials.append(trial),
+            **LIMITS,
+        )
+    assert bool(trials) == is_tried
+    assert found.cost == best.cost
+
+
 def test_sums_added_up_at_once_are_those_that_follow_moved_rows(monkeypatch):
     X = make_table(3)
     weights = np.random.default_rng(3).integers(0, 4, size=len(X)).astype(float)

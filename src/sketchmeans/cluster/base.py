@@ -172,8 +172,15 @@ class Clusterer(
             raise ValueError(
                 f"n_samples={n_samples} should be >= n_clusters={self.n_clusters}."
             )
-        budget = memory_budget(self.max_memory)
-        return as_weighted_rows(X, sample_weight, workers, budget)
+        return as_weighted_rows(X, sample_weight, workers, self._reading_budget(X))
+
+    def _reading_budget(self, X: Any) -> int | None:
+        """Return the bytes in which rows may be read; None if they are in memory.
+
+        What is free takes longer to find out than the label of a row.
+        """
+        is_array = isinstance(X, np.ndarray) and self.max_memory is None
+        return None if is_array else memory_budget(self.max_memory)
 
     def _restarts(self, start: Start | Seeding) -> int:
         """Return how many restarts there are; a given start has one."""
@@ -307,9 +314,7 @@ class Clusterer(
     ) -> BlockEngine:
         check_is_fitted(self, "cluster_sizes_")
         X = validate_input(self, X, reset=False)
-        # What is free takes longer to find out than the label of a row.
-        is_array = isinstance(X, np.ndarray) and self.max_memory is None
-        budget = None if is_array else memory_budget(self.max_memory)
+        budget = self._reading_budget(X)
         # A Dask dataframe would have to be counted to check weights.
         if sample_weight is None and getattr(X, "weight", None) is None:
             rows = as_rows(X, workers, budget=budget)

@@ -13,7 +13,6 @@ from sketchmeans.engine.blocks import new_engine
 from sketchmeans.engine.space import LandmarkSpace, landmark_space
 from sketchmeans.engine.types import LloydResult
 from sketchmeans.numerics.linalg import check_no_overflow
-from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import all_or_nothing
 
@@ -39,7 +38,7 @@ def add_batch(model: Any, X: Any, sample_weight: Any) -> Any:
     with Workers(model.n_jobs) as workers:
         table = validate_input(model, X, reset=False)
         original = as_weighted_rows(table, sample_weight, workers)
-        original.persist(memory_budget(model.max_memory))
+        original.persist(model.max_memory)
         rows, unit = model._view(original), original.weight_unit
         space = landmark_space(
             model.kernel_,

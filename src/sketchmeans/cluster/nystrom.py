@@ -36,7 +36,6 @@ from sketchmeans.engine.types import LloydResult
 from sketchmeans.kernels import Kernel, is_given, kernel_of
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -252,7 +251,7 @@ class NystromKMeans(KernelClusterer):
         with Workers(self.n_jobs) as workers:
             original = self._training_rows(X, sample_weight, workers)
             check_labels_path(labels_out, len(original))
-            original.persist(memory_budget(self.max_memory))
+            original.persist(self.max_memory)
             saved = open_saved_fit(self, checkpoint, original)
             rngs = as_generator(load_or_draw_seed(self, saved)).spawn(5)
             kernel_rng, landmark_rng, cluster_rng, sketch_rng, growth_rng = rngs

@@ -154,12 +154,13 @@ def plan_schedule(
         need += projected_bytes(rows, space)
     thread = thread_need(rows, space, k, restarts)
     # Threads cost memory but change no bit: rather fewer of them than an error.
-    fitting = (memory_budget(model.max_memory) - need) // thread
+    budget = memory_budget(model.max_memory)
+    fitting = (budget - need) // thread
     rows.workers.limit(max(1, min(rows.workers.n_jobs, fitting)))
     reading = f" ({format_bytes(rows.memory)} to read X)" if rows.memory else ""
     spare = plan_memory(
         need + thread * rows.workers.n_jobs,
-        model.max_memory,
+        budget,
         f"{space.landmarks.shape[0]:,} landmarks on {len(rows):,} rows of "
         f"{rows.n_features:,} features need {{}}{reading}",
         "Lower n_landmarks or raise max_memory.",

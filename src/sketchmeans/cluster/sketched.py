@@ -26,7 +26,6 @@ from sketchmeans.engine.space import InputSpace
 from sketchmeans.engine.starts import Start, read_centers
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
-from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -168,7 +167,7 @@ class SketchedKMeans(Clusterer):
         sketch_rng, cluster_rng, start_rng = rngs
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
-            rows.persist(memory_budget(self.max_memory))
+            rows.persist(self.max_memory)
             rows.widen_for(rows.moments().variance)
             space = InputSpace.of(rows, self.n_clusters)
             start = read_centers(

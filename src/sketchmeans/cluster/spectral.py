@@ -49,7 +49,6 @@ from sketchmeans.graphs.weights import (
     NeighborGraph,
 )
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -234,7 +233,7 @@ class SpectralKMeans(Clusterer):
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
             check_labels_path(labels_out, len(rows))
-            rows.persist(memory_budget(self.max_memory))
+            rows.persist(self.max_memory)
             saved = open_saved_fit(self, checkpoint, rows)
             rngs = as_generator(load_or_draw_seed(self, saved)).spawn(3)
             rows, shares = weigh_by_degree(rows) if self._is_given else (rows, None)

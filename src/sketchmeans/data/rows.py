@@ -271,8 +271,8 @@ class Rows:
         part.rounding, part.dtype = self.rounding, self.dtype
         return part if weights is None else part.with_unit(self.weight_unit)
 
-    def persist(self, budget: int) -> None:
-        """Prepare for many passes, in at most this many bytes."""
+    def persist(self, max_memory: float | str | None) -> None:
+        """Prepare for many passes, in what `max_memory` stands for."""
 
     def labels_of(self, labels: Any) -> Any:
         """Return an engine's labels in the form that users get."""

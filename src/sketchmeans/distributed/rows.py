@@ -142,12 +142,12 @@ class DaskRows(PartitionedRows):
         parts = self.apply(function, height, *arguments, own=[weights], fold=combine)
         return tree_reduce(parts, lambda some: task(combine, some))[0]
 
-    def persist(self, budget: int) -> None:
+    def persist(self, max_memory: float | str | None) -> None:
         """Keep the rows on the workers, if half of what is free there holds them.
 
         Else they are computed anew in each pass.
         """
-        free, is_elsewhere = free_memory(budget)
+        free, is_elsewhere = free_memory(memory_budget(max_memory))
         if self.X.is_persisted or 2 * self.X.size <= free:
             self.X.persist()
             self.kept_bytes = self.X.size
@@ -204,7 +204,7 @@ class ViewedRows(DaskRows):
 
     def load(self) -> Rows:
         """Return the rows after the workers were asked to keep them."""
-        self.persist(memory_budget(None))
+        self.persist(None)
         return self
 
     def hold(self) -> None:

@@ -28,6 +28,9 @@ _FEW_ROWS = 4
 #: the set-up of a sparse one.
 _FEW_MEMBERSHIPS = 2**14
 
+#: Distances of a block to the centres of several restarts that are few.
+_FEW_SCORES = 2**14
+
 #: Entries of rows whose differences to their centres are formed at a time, which stay
 #: in the cache, and the fewest such rows.
 _DIFFERENCES, _LEAST_DIFFERENCES = 2**16, 128
@@ -99,8 +102,12 @@ class CenterMatrix:
         `norms` are ``‖φ(x)‖²``.  Where distances are small differences of such norms,
         and can be had from differences of points, these decide.
         """
-        scores = self.scores(b)
-        labels, distances = self._nearest(scores)
+        is_small = b.shape[0] * self.n_centers <= _FEW_SCORES
+        if self.n_restarts == 1 or is_small or sparse.issparse(b):
+            scores = self.scores(b)
+            labels, distances = self._nearest(scores)
+        else:
+            scores, labels, distances = self._nearest_of_each(b)
         distances = distances + _column(norms)
         lengths = self._lengths[labels + self._first]
         weak = self._weak(distances, norms, lengths) if self.is_euclidean else []
@@ -127,6 +134,22 @@ class CenterMatrix:
         """Return each row's nearest centre in each restart, and its score."""
         labels = scores.reshape(len(scores), self.n_restarts, -1).argmin(axis=2)
         return labels, scores.ravel()[self._offsets[: len(scores)] + labels]
+
+    def _nearest_of_each(self, b: Array) -> tuple[Array, Array, Array]:
+        """Return scores of dense rows, and what `_nearest` does, for several restarts.
+
+        Minima over a few long rows are vector operations; over many short ones they are
+        a good part of a pass.
+        """
+        scores = self._columns.T @ b.T
+        scores += self._squared_norms[:, None]
+        groups = scores.reshape(self.n_restarts, self.k, -1)
+        lowest = groups.min(axis=1)
+        # The first of equal ones has the highest rank; overflow has none.
+        order = np.arange(self.k, 0, -1).astype(np.min_scalar_type(self.k))
+        ranks = ((groups == lowest[:, None]) * order[:, None]).max(axis=1)
+        labels = self.k - np.maximum(ranks, 1).T.astype(np.intp, order="C")
+        return scores.T, labels, np.ascontiguousarray(lowest.T)
 
     def _second(self, scores: Array, labels: Array) -> Array:
         """Return the second lowest scores for one restart; overwrites the lowest."""

@@ -107,7 +107,8 @@ class KMeansPlusPlus(BaseEstimator):
             np.minimum(nearer, closest[:, :, None], out=nearer)
             best = np.zeros(len(rngs), dtype=np.intp)
             if tries > 1:
-                best = np.einsum("i,irc->rc", weights, nearer).argmin(axis=1)
+                costs = weights @ nearer.reshape(len(weights), -1)
+                best = costs.reshape(candidates.shape).argmin(axis=1)
             chosen[:, j] = candidates[restarts, best]
             closest = nearer[:, restarts, best]
         return chosen

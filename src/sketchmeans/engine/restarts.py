@@ -28,7 +28,7 @@ from sketchmeans.engine.space import (
 )
 from sketchmeans.engine.store import KernelBlocks, cheap_to_repeat
 from sketchmeans.engine.subsample import nested_subsample
-from sketchmeans.engine.swaps import improve, most_trials
+from sketchmeans.engine.swaps import are_few, improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
 from sketchmeans.numerics.linalg import Array
@@ -148,10 +148,12 @@ class Search:
         engine, centers = self.race_restarts(rows, space, seeding, n_clusters, rng)
         if self._sizes(rows, space, n_clusters):
             return engine, self.finish(engine, centers)
-        if len(centers) > self.schedule.n_final > 1:
+        plan = self.schedule
+        is_race = plan.swaps and plan.progressive and not are_few(len(rows), n_clusters)
+        if len(centers) > plan.n_final and (is_race or plan.n_final > 1):
             centers = self.drop_worse_half(engine, centers)
         results = self.finish(engine, centers)
-        if self.schedule.swaps:
+        if plan.swaps:
             results = self.improve_by_swaps(engine, results, rng, "all ")
             results = self.breathe(engine, results, rng, "all ")
         return engine, results

@@ -31,6 +31,8 @@ _PASSES, _HOPE = 5, 1.01
 #: than for one: this many are improved side by side, each until so many of its trials
 #: in a row fail.  Restarts of the same cost, up to this share, count as one.
 _FEW, _POOL, _POOL_PATIENCE, _SAME = 2000, 6, 2, 1e-6
+#: So many restarts that all cost the same need no swaps.
+_MANY = 6
 
 
 def improve(
@@ -62,14 +64,15 @@ def improve(
         return result
     limits: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
     n_rows = len(result.labels)  # of subsamples none in a fit that is resumed
-    if not only_sure and among is None and 0 < n_rows * k <= _FEW:
+    if not only_sure and among is None and n_rows and are_few(n_rows, k):
         pool = _Pool(engine, results, distances_to, weights)
         return pool.improve(rng, limits, on_trial)
-    failures = 0
+    if among is None and have_agreed(results):
+        return result
+    failures, near = 0, engine.two_nearest(result.centers)
     for trial in range(1, most_trials(k) + 1):
         if failures >= _PATIENCE + k // _CLUSTERS or max_passes <= 0:
             break
-        near = engine.two_nearest(result.centers)
         row_costs = _row_costs(near, weights)
         if not np.count_nonzero(row_costs) > 1:
             break
@@ -98,10 +101,26 @@ def improve(
         failures += 1
         if best.cost < (1.0 - _GAIN) * result.cost:
             result, failures = _go_on(result, best), 0
+            near = engine.two_nearest(result.centers)
         if on_trial(trial, result.cost):
             result.stopped = True
             break
     return result
+
+
+def have_agreed(results: list[LloydResult]) -> bool:
+    """Say whether many restarts have all come to the same cost.
+
+    A partition to which each of R restarts leads with probability p is missed by all of
+    them with (1 - p)ᴿ: what is left for swaps to find is unlikely.
+    """
+    costs = [result.cost for result in results]
+    return len(costs) >= _MANY and max(costs) <= (1.0 + _GAIN) * min(costs)
+
+
+def are_few(n_rows: int, k: int) -> bool:
+    """Say whether passes take hardly longer for many restarts than for one."""
+    return n_rows * k <= _FEW
 
 
 def most_trials(k: int) -> int:
@@ -155,6 +174,7 @@ class _Pool:
         self.weights = weights
         self.distances = distances_to(np.arange(len(results[0].labels)))
         self.best = min(results, key=_cost)
+        self.is_settled = have_agreed(results)
         self.all = [
             _Member(one, engine.two_nearest(one.centers))
             for one in self._distinct(results)[:_POOL]
@@ -206,7 +226,8 @@ class _Pool:
     def _may_gain(self, member: _Member) -> bool:
         """Say whether trials of a member go on: there are rows to move a centre to."""
         costs = _row_costs(member.near, self.weights)
-        return member.failures < _POOL_PATIENCE and bool(np.count_nonzero(costs) > 1)
+        goes_on = member.failures < _POOL_PATIENCE and not self.is_settled
+        return goes_on and bool(np.count_nonzero(costs) > 1)
 
     def _try_swaps(self, rng: np.random.Generator, limits: dict[str, Any]) -> None:
         """Try a few swaps of every member, and keep what lowers its cost."""

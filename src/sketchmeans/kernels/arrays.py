@@ -157,11 +157,12 @@ class SquaredDistances:
         """Compute distances that are small differences of large numbers again."""
         share = CANCELLATION_ROUNDINGS * float(np.finfo(self.dtype).eps)
         least = share * self._z_norms
-        # Most blocks have no such pair: one comparison of each entry finds that.
-        if distances.min() > share * norms.max() + least.max():
-            return
-        scale = (share * norms)[:, None] + least.astype(self.dtype)
-        rows, columns = np.nonzero(distances <= scale)
+        # Most blocks have few such pairs: one comparison of each entry finds them.
+        near = np.flatnonzero(distances <= share * norms.max() + least.max())
+        rows, columns = np.divmod(near, distances.shape[1])
+        scale = (share * norms)[rows] + least.astype(self.dtype)[columns]
+        lost = distances[rows, columns] <= scale
+        rows, columns = rows[lost], columns[lost]
         step = max(1, _PART // max(block.shape[1], 1))
         for start in range(0, len(rows), step):
             i, j = rows[start : start + step], columns[start : start + step]

@@ -34,7 +34,6 @@ from sketchmeans.landmarks.sampling import (
     RidgeLeverage,
     Uniform,
 )
-from sketchmeans.numerics.memory import memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     as_generator,
@@ -243,7 +242,7 @@ def select_landmarks(
     with Workers(n_jobs) as workers:
         rows = as_weighted_rows(X, sample_weight, workers)
         _check_runs_on_clusters(selector, rows)
-        rows.persist(memory_budget(None))
+        rows.persist(None)
         resolved = resolve_kernel(chosen, rows, kernel_rng)
         warn_if_indefinite(resolved)
         found = selector.select(rows, resolved, size, landmark_rng)
