@@ -51,11 +51,9 @@ _CHEAP_SHARE, _FEW_ROWS = 0.125, 4096
 #: Rows that cost so many times the mean of their cluster are left behind by centres, if
 #: together they have this share of the cost; passes to bring centres to them.
 _NEGLECTED, _NEGLECTED_SHARE, _RESCUE_PASSES = 16.0, 0.01, 60
-#: Clusters for which swaps are enough; most breaths, and clusters for which they take
-#: a small part of the time.
-_FEW_CLUSTERS, _BREATHS, _BREATHED_CLUSTERS = 48, 20, 300
-#: Rows per cluster that are enough for them.
-_BREATHED_ROWS = 128
+#: Clusters for which swaps are enough; most breaths, clusters for which they take a
+#: small part of the time, and rows per cluster that are enough for them.
+_FEW_CLUSTERS, _BREATHS, _BREATHED_CLUSTERS, _BREATHED_ROWS = 48, 20, 300, 128
 #: Products of numbers in swaps that take no time to speak of.
 SWAP_WORK = 1e9
 #: Where this share of a pass over all rows is so many passes over a subsample, swaps

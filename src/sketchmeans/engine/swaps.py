@@ -63,8 +63,7 @@ def improve(
     if k == 1 or result.stopped:
         return result
     limits: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
-    n_rows = len(result.labels)  # of subsamples none in a fit that is resumed
-    if not only_sure and among is None and n_rows and are_few(n_rows, k):
+    if not only_sure and among is None and are_few(len(result.labels), k):
         pool = _Pool(engine, results, distances_to, weights)
         return pool.improve(rng, limits, on_trial)
     if among is None and have_agreed(results):
@@ -119,8 +118,11 @@ def have_agreed(results: list[LloydResult]) -> bool:
 
 
 def are_few(n_rows: int, k: int) -> bool:
-    """Say whether passes take hardly longer for many restarts than for one."""
-    return n_rows * k <= _FEW
+    """Say whether passes take hardly longer for many restarts than for one.
+
+    Subsamples of a fit that is resumed count no rows, and are not few.
+    """
+    return 0 < n_rows * k <= _FEW
 
 
 def most_trials(k: int) -> int:

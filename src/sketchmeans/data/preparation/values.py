@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchmeans.data.sources.numbers import count_marks, parse_numbers
 from sketchmeans.data.stray_words import STRAY_SHARE, are_stray
 from sketchmeans.numerics.linalg import Array
 
@@ -233,6 +232,8 @@ def find_writing(words: Words, missing: Collection[str] = ()) -> tuple[str, str]
     """
     import pyarrow as pa
 
+    from sketchmeans.data.sources.numbers import count_marks
+
     present = [level for level in words.levels if level not in missing]
     units = {_split_unit(level)[1] for level in present}
     if len(units) != 1:
@@ -258,6 +259,8 @@ def _parse_quantities(
 ) -> tuple[pa.Array, Array]:
     """Return quantities with or without their unit as numbers, and which are none."""
     import pyarrow as pa
+
+    from sketchmeans.data.sources.numbers import parse_numbers
 
     parts = [("", "") if w is None else _split_unit(w) for w in levels.to_pylist()]
     bare = [
