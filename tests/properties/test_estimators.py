@@ -61,7 +61,10 @@ def test_labels_are_predictions(name, problem):
     other = distances[rows, predicted[different]]
     scale = np.square(model.transform(problem.X), dtype=float).max()
     tie = 1e-3 if problem.X.dtype == np.float32 else 1e-6
-    assert (np.abs(own - other) <= tie * scale).all() or not model.converged_
+    # `cluster_centers_` has the type of the table: far from the origin it is rounded.
+    slack = rounding(problem.X) if hasattr(model, "cluster_centers_") else 0.0
+    allowed = tie * scale + slack + 2.0 * np.sqrt(slack * np.maximum(own, other))
+    assert (np.abs(own - other) <= allowed).all() or not model.converged_
 
 
 @pytest.mark.parametrize("name", [*LINEAR, "exact-cosine"])

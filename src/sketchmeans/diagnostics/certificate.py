@@ -202,7 +202,8 @@ def certificate(
     X = validate_input(model, X, reset=False)
     with Workers(model.n_jobs) as workers:
         rows = as_weighted_rows(X, sample_weight, workers)
-        if 0 < rows.load_memory <= MOST_BYTES:  # subsets are rows from everywhere
+        needs_all = method in ("auto", "semidefinite")  # subsets are from everywhere
+        if needs_all and 0 < rows.load_memory <= MOST_BYTES:
             rows = rows.load()
         rows = model._view(rows)
         problem = Problem(rows, _check_kernel(model, rows, rng), rng)
