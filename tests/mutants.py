@@ -139,8 +139,8 @@ MUTANTS = [
     ),
     Mutant(
         "engine/init.py",
-        'np.einsum("i,irc->rc", weights, nearer).argmin(axis=1)',
-        'np.einsum("i,irc->rc", weights, nearer).argmax(axis=1)',
+        "costs.reshape(candidates.shape).argmin(axis=1)",
+        "costs.reshape(candidates.shape).argmax(axis=1)",
         SEEDINGS,
     ),
     # --- landmarks
