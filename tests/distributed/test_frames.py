@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -48,7 +49,9 @@ def test_columns_of_partitions_are_taken_by_name(order):
     np.testing.assert_array_equal(fitted.labels_.compute(), labels)
     np.testing.assert_array_equal(fitted.predict(table).compute(), labels)
     np.testing.assert_array_equal(expected.predict(table).compute(), labels)
-    np.testing.assert_array_equal(model().fit(FRAME).predict(FRAME), labels)
+    # Partitions that are no whole blocks: equal up to rounding, numbers may change.
+    local = model().fit(FRAME).predict(FRAME)
+    assert adjusted_rand_score(local, labels) == 1.0
 
 
 @pytest.mark.parametrize("names", [["a", "b", "z"], ["a", "b", "b"]])
