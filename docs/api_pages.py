@@ -17,6 +17,8 @@ from typing import Any
 
 from sklearn.base import ClusterMixin
 
+from sketchmeans.theory.results import Result
+
 #: Modules with public names, and the titles of their pages.
 MODULES = {
     "sketchmeans": "Estimators, model files, rows",
@@ -102,6 +104,10 @@ def _index_page() -> str:
         *_title("API reference"),
         "Every public name. What is not listed here may change in any release.",
         "",
+        "Costs are numbers of operations, for n rows of d features, m landmarks, k",
+        "clusters, and passes over the rows. Memory is that of the result and of a few",
+        "blocks of rows for each thread, unless a page says otherwise.",
+        "",
         ".. toctree::",
         "   :maxdepth: 1",
         "",
@@ -147,9 +153,12 @@ def _name_page(module: str, name: str) -> str:
         lines += [f".. autofunction:: {name}", ""]
     else:
         lines += [f".. autodata:: {name}", "   :no-value:", ""]
+    homes = {n: home for home, names in public_names().items() for n in names}
+    sources = [f":py:obj:`~{homes[n]}.{n}`" for n in described_with(name)]
+    if sources and not states_cost(value.__doc__ or ""):
+        lines += [f"Formula and cost: see {', '.join(sources)}.", ""]
     related = related_names(module, name)
     if related and "See Also" not in (value.__doc__ or ""):
-        homes = {n: home for home, names in public_names().items() for n in names}
         links = [f":py:obj:`~{homes[n]}.{n}`" for n in related]
         lines += [f"See also {', '.join(links)}.", ""]
     return "\n".join(lines)
@@ -170,15 +179,63 @@ def related_names(module: str, name: str) -> list[str]:
     return sorted(others - {name})
 
 
+def states_cost(text: str) -> bool:
+    """Say whether a docstring has a cost: an order of growth, passes, or a sentence.
+
+    Examples
+    --------
+    >>> states_cost("Costs a fit of each."), states_cost("Costs of all rows.")
+    (True, False)
+    """
+    return bool(
+        re.search(r"\bO\(|n·|[mn][²³]|\bOne pass|\bcosts |\bCosts (?!of)", text)
+    )
+
+
+def described_with(name: str) -> list[str]:
+    """Return the names that say what a result or an implementation computes and costs.
+
+    They are the functions that return a result, or a result that holds it, and the
+    public classes that a class is based on.
+
+    Examples
+    --------
+    >>> described_with("ColumnChange"), described_with("Cosine")
+    (['drift'], ['Kernel'])
+    """
+    values = _values()
+    found, holders = set(), {name}
+    while holders:
+        found |= holders
+        holders = {
+            other
+            for other, value in values.items()
+            if other not in found
+            and any(re.search(rf"\b{part}\b", _made_by(value)) for part in found)
+        }
+    bases = {b.__name__ for b in getattr(values[name], "__mro__", ())} & set(values)
+    makers = {n for n in found if inspect.isfunction(values[n])}
+    return sorted((makers | bases) - {name})
+
+
+def _made_by(value: Any) -> str:
+    """Return the types of what a function returns, or of the fields of a result."""
+    if inspect.isfunction(value):
+        return str(inspect.signature(value).return_annotation)
+    fields = getattr(value, "__dataclass_fields__", {})
+    is_result = inspect.isclass(value) and issubclass(value, Result)
+    return " ".join(str(f.type) for f in fields.values()) if is_result else ""
+
+
+@cache
+def _values() -> dict[str, Any]:
+    return {n: _member(m, n) for m, names in public_names().items() for n in names}
+
+
 @cache
 def _links() -> dict[str, set[str]]:
     """Return the public names in each public signature, class or table."""
-    values = {
-        name: _member(module, name)
-        for module, names in public_names().items()
-        for name in names
-    }
-    links = {}
+    values, links = _values(), {}
     for name, value in values.items():
         if inspect.isclass(value):
             words = {parent.__name__ for parent in value.__mro__}

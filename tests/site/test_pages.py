@@ -2,13 +2,20 @@
 
 import ast
 import doctest
+import inspect
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from docs.api_pages import listed_members, public_names, related_names
+from docs.api_pages import (
+    described_with,
+    listed_members,
+    public_names,
+    related_names,
+    states_cost,
+)
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -175,12 +182,48 @@ def test_pages_of_the_reference_lead_to_others():
         and "See Also" not in value.__doc__
         and not related_names(module, name)
     }
-    # An error, a state, and parts that nothing public takes or returns by its type.
-    assert ends == {
-        *("ModelFileError", "Checkpoint", "KernelColumns", "LandmarkPath"),
-        *("ReducedRows", "ShiftedRows", "rename_segments"),
-        *("KernelContract", "SeedingContract", "SelectorContract", "SourceContract"),
+    assert ends == set()
+
+
+#: Names that compute no numbers of their own, beside those that draw, write or test.
+WITHOUT_FORMULA = {
+    *("Checkpoint", "Dialect", "LandmarkSelector", "ModelFileError"),
+    *("load", "model_card", "open_rows", "rename_segments", "save", "segment_names"),
+    # Suggestions and summaries, whose rules are in words.
+    *("advised_bandwidth", "advised_cluster_count", "are_round", "choose_n_clusters"),
+    *("column_summary", "compare_models", "describe_segments", "plan"),
+}
+
+
+def _formulas(text):
+    """Return the formulas of a docstring: in double backticks, or on lines apart."""
+    text = re.sub(r"\nExamples\n-.*", "", text, flags=re.S)
+    apart = r"\n\n {4}[^\n]*[=≤≥]"
+    return re.findall(rf"``[^`]*[=≤≥√Σ∝·²⁺/−↦][^`]*``|{apart}|O\([^)]*\)", text)
+
+
+def test_every_name_has_formula_cost_and_a_short_example():
+    values = {
+        name: (module, listed_members(module)[name])
+        for module, names in public_names().items()
+        for name in names
     }
+    missing = []
+    for name, (module, value) in values.items():
+        if not callable(value):
+            continue
+        own = inspect.getdoc(value)
+        lines = len(re.findall(r"^(?:>>>|\.\.\.)", own, re.M))
+        if not 0 < lines <= 6:
+            missing.append(f"{module}.{name}: an example of at most 6 lines")
+        texts = own, *(inspect.getdoc(values[n][1]) for n in described_with(name))
+        if not any(map(states_cost, texts)):
+            missing.append(f"{module}.{name}: its cost")
+        words = not WITHOUT_FORMULA.isdisjoint([name, *described_with(name)])
+        words |= module in ("sketchmeans.report", "sketchmeans.testing")
+        if not words and not any(map(_formulas, texts)):
+            missing.append(f"{module}.{name}: its formula")
+    assert not missing, "\n".join(missing)
 
 
 def test_the_picture_of_the_choice_is_that_of_the_code():

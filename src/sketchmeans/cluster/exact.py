@@ -28,8 +28,9 @@ from sketchmeans.engine.space import FeatureSpace, LandmarkSpace, SpanSpace
 from sketchmeans.engine.starts import Start, read_start
 from sketchmeans.engine.swaps import improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult
-from sketchmeans.kernels import FromDistances, Kernel, is_given
+from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
+from sketchmeans.kernels.distances import FromDistances
 from sketchmeans.numerics.linalg import CANCELLATION_ROUNDINGS, Array
 from sketchmeans.numerics.memory import FIXED_NEED
 from sketchmeans.numerics.parallel import Workers

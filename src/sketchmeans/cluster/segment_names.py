@@ -18,6 +18,10 @@ def segment_names(model: Any) -> tuple[str, ...]:
     Those in ``model.segment_names_``, which `rename_segments` or the commands ``fit``
     and ``rename`` have set and model files keep; or else "Segment 0" and so on.
 
+    Costs nothing.
+
+    Costs nothing.
+
     Parameters
     ----------
     model : fitted estimator of this library
@@ -63,7 +67,21 @@ def _open(model: Any) -> Iterator[Any]:
 def rename_segments(model: Any, names: Mapping[int, str]) -> None:
     """Set the names of some clusters of a fitted model, by label.
 
-    Names should differ, be printable, and have at most 80 characters.
+    Names should differ, be printable, and have at most 80 characters.  Costs nothing.
+
+    See Also
+    --------
+    segment_names : Returns them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import rename_segments, segment_names
+    >>> model = SketchedKMeans(2, random_state=0).fit(np.array([[0.0], [9.0]]))
+    >>> rename_segments(model, {1: "Heavy buyers"})
+    >>> segment_names(model)
+    ('Segment 0', 'Heavy buyers')
     """
     current = list(segment_names(model))
     for label, name in names.items():

@@ -76,7 +76,7 @@ class TableClusterer(
 
     `predict` prepares new tables as `fit` did; it finds columns by name, in any order,
     and ignores others.  Rows are scaled block by block as they are read, so files may
-    be larger than memory.  A fit passes over them once more than that of `estimator`.
+    be larger than memory.  A fit costs one pass more than that of `estimator`, n·d.
 
     Parameters
     ----------
@@ -151,15 +151,10 @@ class TableClusterer(
     --------
     >>> import pandas as pd
     >>> from sketchmeans import NystromKMeans, TableClusterer
-    >>> table = pd.DataFrame({
-    ...     "name": ["Ada", "Bea", "Cid", "Dag", "Eva"],
-    ...     "income": [31e3, 30e3, 90e3, 95e3, None],
-    ...     "age": [25, 27, 52, 55, 40],
-    ... })
-    >>> estimator = NystromKMeans(2, random_state=0)
-    >>> model = TableClusterer(estimator, exclude=["name"], missing="drop")
+    >>> table = pd.DataFrame({"age": [25, 27, 52, None], "pay": [3.1, 3.0, 9.0, 9.5]})
+    >>> model = TableClusterer(NystromKMeans(2, random_state=0), missing="drop")
     >>> labels = model.fit_predict(table)
-    >>> bool(labels[0] == labels[1] != labels[2] == labels[3]), int(labels[4])
+    >>> bool(labels[0] == labels[1] != labels[2]), int(labels[3])
     (True, -1)
     """
 

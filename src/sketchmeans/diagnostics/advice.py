@@ -34,6 +34,14 @@ class Advice(Result):
         False where the numbers do not support any value.
     note : str
         The reason.
+
+    Examples
+    --------
+    >>> from sketchmeans.diagnostics import advised_cluster_count
+    >>> path = {"n_clusters": [2, 3, 4], "stability": [0.7, 0.99, 0.8]}
+    >>> found = advised_cluster_count(path)
+    >>> found.value, found.is_clear
+    (3, True)
     """
 
     value: float
@@ -50,6 +58,8 @@ def advised_cluster_count(path: Mapping[str, Any]) -> Advice:
     not clear if its interval overlaps with that of a less stable one.  This is about
     kernel k-means at one bandwidth; `choose_n_clusters` takes clusters of any shape and
     compares with noise.
+
+    Costs nothing beyond the path.
 
     Parameters
     ----------
@@ -100,12 +110,23 @@ def advised_bandwidth(
     those that are within 0.05 of the most stable one it is that of the lowest
     certified ratio.
 
+    Costs nothing beyond the path.
+
     Parameters
     ----------
     path : dict of ndarray or DataFrame
         What `bandwidth_path` returned.
     n_clusters, n_samples : int
         Of the path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.diagnostics import advised_bandwidth, bandwidth_path
+    >>> X = np.random.default_rng(0).normal(size=(900, 2)) + [[0], [6], [12]] * 300
+    >>> path = bandwidth_path(X, [0.001, 0.1, 100.0], 3, random_state=0)
+    >>> advised_bandwidth(path, 3, len(X)).value
+    0.1
     """
     gammas, stability, ratio, dimension = (
         np.asarray(path[name])
@@ -141,7 +162,9 @@ def bandwidth_grid(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> list[float]:
-    """Return bandwidths to try: powers of 2 times the one of a rule, about it.
+    """Return bandwidths to try: ``gamma·2^i`` about the gamma of a rule.
+
+    Costs a sample of the rows for the rule.
 
     See Also
     --------

@@ -69,13 +69,12 @@ def calibrate(
     Examples
     --------
     >>> import numpy as np
-    >>> from sketchmeans import NystromKMeans
-    >>> from sketchmeans.diagnostics import score_rows
+    >>> from sketchmeans import NystromKMeans, diagnostics
     >>> X = np.random.default_rng(0).normal(size=(2000, 3))
     >>> model = NystromKMeans(4, random_state=0).fit(X)
     >>> calibrate(model, X).sizes.sum()
     np.int64(2000)
-    >>> score_rows(model, X).unusual.mean().round(2)
+    >>> diagnostics.score_rows(model, X).unusual.mean().round(2)
     np.float64(0.01)
     """
     sample_size = check_integer("sample_size", sample_size, low=2)

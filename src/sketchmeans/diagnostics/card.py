@@ -28,6 +28,8 @@ def model_card(model: Any, *, title: str | None = None) -> str:
     It names the segments with their sizes, the columns and what is done with them, the
     method and its parameters, and what to know before the model is used or handed on.
 
+    Costs nothing: what a fitted model keeps is all that it reads.
+
     Parameters
     ----------
     model : KernelKMeans, NystromKMeans, SketchedKMeans or SpectralKMeans

@@ -15,6 +15,9 @@ from sketchmeans.theory.results import Result, format_value
 class Certificate(Result):
     """A lower bound on the optimal cost, and so on how far a fit is from it.
 
+    It states that ``lower_bound ≤ W_opt ≤ cost``, and `ratio` is ``cost /
+    lower_bound``.
+
     Attributes
     ----------
     method : {"semidefinite", "nystrom", "subsample"}
@@ -39,6 +42,16 @@ class Certificate(Result):
         Time it took.
     path : ndarray of shape (steps, 3) or None
         Seconds, the certain bound and the one at the confidence.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import certificate
+    >>> X = load_iris().data
+    >>> found = certificate(SketchedKMeans(3, random_state=0).fit(X), X)
+    >>> bool(found.lower_bound <= found.cost), round(found.ratio, 1)
+    (True, 1.0)
     """
 
     method: str

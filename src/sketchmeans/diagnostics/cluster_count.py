@@ -75,6 +75,15 @@ class ClusterCount(Result):
     n_subsamples : int
     confidence : float
         Of each interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.diagnostics import choose_n_clusters
+    >>> noise = np.random.default_rng(0).normal(size=(600, 2))
+    >>> found = choose_n_clusters(noise, [2, 3], random_state=0)
+    >>> found.is_clear
+    False
     """
 
     n_clusters: int
@@ -197,6 +206,8 @@ def are_round(
     """Say whether kernel k-means finds the clusters that `SpectralKMeans` finds.
 
     On a sample of at most 2,000 rows.  If not, their shape needs `SpectralKMeans`.
+
+    Costs two fits of the sample.
 
     Parameters
     ----------

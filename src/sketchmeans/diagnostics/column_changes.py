@@ -38,6 +38,23 @@ class ColumnChange(Result):
     p_value : float
         In a `Drift` adjusted for the number of all tests.
     is_alarm : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import drift
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> model = SketchedKMeans(2, random_state=0).fit(X)
+    >>> drift(model, X + [0.0, 1.0], X_old=X).columns[0]
+    ColumnChange
+      name       x1
+      what       values
+      old        -0.01792
+      new        0.9877
+      distance   0.3843
+      p_value    3.535e-192
+      is_alarm   yes
     """
 
     name: str

@@ -29,6 +29,14 @@ class ColumnSummary(Result):
         Missing values of each numeric column, otherwise 0.
     mean, deviation : ndarray
         Of the values that are present; NaN if there are none, or for other columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.diagnostics import column_summary
+    >>> found = column_summary(np.array([[1.0, 5.0], [3.0, np.nan]]))
+    >>> found.missing, found.mean
+    (array([0, 1]), array([2., 5.]))
     """
 
     n_rows: int

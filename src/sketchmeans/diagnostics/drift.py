@@ -42,6 +42,16 @@ class SegmentChange(Result):
     p_value : float
         Adjusted for the number of all tests.
     verdict : {"as before", "grew", "shrank", "dissolved"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import drift
+    >>> X = np.arange(2000.0)[:, None] % 2
+    >>> model = SketchedKMeans(2, random_state=0).fit(X)
+    >>> sorted(s.verdict for s in drift(model, X[::2], X_old=X).segments)
+    ['dissolved', 'grew']
     """
 
     label: int
@@ -72,6 +82,16 @@ class UnusualRows(Result):
         Those farthest out, the first 10.
     columns : tuple of ColumnChange
         In what those farthest out differ most from the rows of the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import drift
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> model = SketchedKMeans(2, random_state=0).fit(X)
+    >>> drift(model, X * 3, X_old=X).unusual.is_alarm
+    True
     """
 
     n_rows: int
@@ -98,6 +118,16 @@ class Drift(Result):
     columns : tuple of ColumnChange
         Those that moved first.
     unusual : UnusualRows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import drift
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> model = SketchedKMeans(2, random_state=0).fit(X)
+    >>> drift(model, X + 1.0, X_old=X).has_changed
+    True
     """
 
     n_old: int
@@ -143,12 +173,13 @@ def drift(model: Any, X: Any, *, X_old: Any = None, level: float = 0.01) -> Drif
     """Say what has changed in new rows since the fit of a model.
 
     Compares the sizes of segments (Fisher's exact test), the values of columns
-    (Kolmogorov–Smirnov at 23 quantiles, Fisher's for each level and for gaps), and the
-    share of unusual rows (see `score_rows`) with what `calibrate` has kept.  p-values
-    are adjusted for the number of all tests (Holm): if the rows are drawn as those of
-    the fit were, the chance of any alarm is at most `level`.  A change that is certain
-    but small does not raise an alarm either: less than a tenth of a segment, than 2% of
-    the rows in a column, or than half as many unusual rows again.
+    (Kolmogorov–Smirnov, ``max |F_new − F_old|`` at 23 quantiles, Fisher's for each
+    level and for gaps), and the share of unusual rows (see `score_rows`) with what
+    `calibrate` has kept.  p-values are adjusted for the number of all tests (Holm): if
+    the rows are drawn as those of the fit were, the chance of any alarm is at most
+    `level`.  A change that is certain but small does not raise an alarm either: less
+    than a tenth of a segment, than 2% of the rows in a column, or than half as many
+    unusual rows again.
 
     One pass of n·m·(d + k) over the new rows, which may be in a file larger than
     memory.
@@ -166,13 +197,11 @@ def drift(model: Any, X: Any, *, X_old: Any = None, level: float = 0.01) -> Drif
     --------
     >>> import numpy as np
     >>> from sketchmeans import NystromKMeans
-    >>> from sketchmeans.diagnostics import calibrate
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
     >>> model = NystromKMeans(2, random_state=0).fit(X)
-    >>> _ = calibrate(model, X)
-    >>> drift(model, X[::2]).has_changed
+    >>> drift(model, X[::2], X_old=X).has_changed
     False
-    >>> drift(model, X + [0.0, 0.5]).columns[0].name
+    >>> drift(model, X + [0.0, 0.5], X_old=X).columns[0].name
     'x1'
     """
     if not isinstance(level, float | int) or not 0.0 < level < 1.0:

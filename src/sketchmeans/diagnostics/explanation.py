@@ -43,6 +43,20 @@ class ColumnReason(Result):
     contribution : float
         Share in the difference of squared distances; negative if the column speaks for
         the next segment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import explain_row
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [9.0, 1.0], [10.0, 0.0]])
+    >>> model = SketchedKMeans(2, random_state=0).fit(X)
+    >>> explain_row(model, X, 1).reasons[0]
+    ColumnReason
+      name           x0
+      value          1
+      other          9
+      contribution   1
     """
 
     name: str
@@ -66,6 +80,16 @@ class RowExplanation(Result):
         All columns, those that speak most for the segment first.
     changes : tuple of (str, str, str)
         Column, value and new value: what would move the row to the next segment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import explain_row
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [9.0, 1.0], [10.0, 0.0]])
+    >>> found = explain_row(SketchedKMeans(2, random_state=0).fit(X), X, 1)
+    >>> round(found.distance, 2), round(found.next_distance, 2)
+    (0.71, 8.51)
     """
 
     row: int
@@ -100,6 +124,9 @@ def explain_row(model: Any, X: Any, row: int) -> RowExplanation:
     found by giving columns these values one by one, the strongest first, until the row
     changes its segment; the last number is changed no further than needed, and stays
     whole if both numbers are.
+
+    Costs a pass over the rows for the typical ones, and up to 33 predictions for each
+    column.
 
     Parameters
     ----------

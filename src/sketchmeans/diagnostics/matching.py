@@ -42,6 +42,16 @@ class LabelMatch(Result):
         Rows in both, as a share of the rows of either: 1 for the same rows.
     dissolved : tuple of int
         Labels of the earlier model that no segment has taken over.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import match_labels
+    >>> X = np.repeat([[0.0], [5.0], [9.0]], 20, axis=0)
+    >>> old, new = (SketchedKMeans(3, random_state=s).fit(X) for s in (0, 5))
+    >>> match_labels(new, old, X).overlap
+    array([1., 1., 1.])
     """
 
     old_labels: Array
@@ -54,9 +64,9 @@ def match_labels(model: Any, reference: Any, X: Any) -> LabelMatch:
 
     Segments are paired such that as many rows as possible are in both of a pair (linear
     assignment).  Two are the same if at least a third of the rows of either are in
-    both; the name is carried over then.  All fitted arrays are permuted: labels,
-    centres, sizes, exemplars.  If there are fewer segments than before, those with
-    labels that are too large get free ones, and keep their names.
+    both, ``n_both / n_either ≥ 1/3``; the name is carried over then.  All fitted arrays
+    are permuted: labels, centres, sizes, exemplars.  If there are fewer segments than
+    before, those with labels that are too large get free ones, and keep their names.
 
     Costs a prediction of both models for all rows.
 
@@ -74,8 +84,7 @@ def match_labels(model: Any, reference: Any, X: Any) -> LabelMatch:
     >>> import numpy as np
     >>> from sketchmeans import SketchedKMeans
     >>> X = np.repeat([[0.0], [5.0], [9.0]], 20, axis=0)
-    >>> old = SketchedKMeans(3, random_state=0).fit(X)
-    >>> new = SketchedKMeans(3, random_state=5).fit(X)
+    >>> old, new = (SketchedKMeans(3, random_state=s).fit(X) for s in (0, 5))
     >>> match_labels(new, old, X).overlap
     array([1., 1., 1.])
     >>> bool((new.labels_ == old.labels_).all())

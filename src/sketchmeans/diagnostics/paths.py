@@ -62,6 +62,9 @@ def bandwidth_path(
     same, where it is near n no two rows do.  Costs of different bandwidths are in
     different units and not to be compared.
 
+    For subsamples of s rows it costs s²·(d + k) for each of them and each bandwidth,
+    and s² numbers, whatever n is.
+
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
@@ -148,7 +151,11 @@ def cluster_count_path(
     """Compare numbers of clusters on subsamples, so that a person can choose.
 
     Kernel values and spectra are computed once for all k.  The cost always falls with
-    k; a k after which stability drops, or before which the ratio does, is a good one.
+    k; a k after which stability drops, or before which ``ratio = cost/lower_bound``
+    does, is a good one.
+
+    Costs s²·d for each subsample of s rows and s²·k for each of its fits, and s²
+    numbers, whatever n is.
 
     Parameters
     ----------

@@ -72,6 +72,14 @@ class Plan(Result):
         Levels at which sums of the workers are combined.
     problems : list of str
         What does not fit, and what to change.
+
+    Examples
+    --------
+    >>> from sketchmeans import NystromKMeans
+    >>> from sketchmeans.diagnostics import plan
+    >>> found = plan(NystromKMeans(10, n_landmarks=200), (10**7, 20))
+    >>> found.seconds > 1.0, list(found.stages)
+    (True, ['moments', 'race', 'passes', 'closing'])
     """
 
     n_rows: int
@@ -122,9 +130,9 @@ def plan(
 ) -> Plan:
     """Say what a fit would take, from sizes and the rates of this machine.
 
-    Nothing is fitted: the rates take about three seconds to measure, once, and a file
-    half a second.  Times are those of float32 or float64 rows whose clusters overlap
-    somewhat: fits of clear clusters take fewer passes, and others more.
+    Nothing is fitted: it costs about three seconds to measure the rates, once, and half
+    a second for a file.  Times are those of float32 or float64 rows whose clusters
+    overlap somewhat: fits of clear clusters take fewer passes, and others more.
 
     Parameters
     ----------

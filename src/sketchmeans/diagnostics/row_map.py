@@ -52,6 +52,16 @@ class RowMap(Result):
         Mean squared distance of the rows of the sample to their centre.
     spread : float
         Their mean squared distance to the mean of all.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import row_map
+    >>> X = load_iris().data
+    >>> found = row_map(SketchedKMeans(3, random_state=0).fit(X), X)
+    >>> found.points.shape, found.shares.round(2)
+    ((150, 2), array([0.92, 0.05]))
     """
 
     indices: Array

@@ -70,6 +70,16 @@ class Fact:
         The same in words.
     phrase : str
         Two or three words, of which names are made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import describe_segments
+    >>> X = np.repeat([[0.0, 1.0], [5.0, 1.0]], 50, axis=0)
+    >>> found = describe_segments(SketchedKMeans(2, random_state=0).fit(X), X)
+    >>> found.segments[0].facts[0].text
+    'x0: about 5 (all: 2.5)'
     """
 
     column: str

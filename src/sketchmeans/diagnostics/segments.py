@@ -58,6 +58,16 @@ class Segment(Result):
         The rows nearest to the centre, by their id or their number.
     stability : float or None
         Mean Jaccard coefficient with the most similar cluster of resampled rows.
+
+    Examples
+    --------
+    >>> from sketchmeans import NystromKMeans, TableClusterer
+    >>> from sketchmeans.datasets import make_customers
+    >>> from sketchmeans.diagnostics import describe_segments
+    >>> table, _ = make_customers(800)
+    >>> model = TableClusterer(NystromKMeans(4, random_state=0)).fit(table)
+    >>> describe_segments(model, table).segments[0].name
+    'Low revenue, signed up recently'
     """
 
     label: int
@@ -111,6 +121,16 @@ class Segments(Result):
     id_column : str or None
         The column that names typical rows; None for row numbers.
     note : str
+
+    Examples
+    --------
+    >>> from sketchmeans import NystromKMeans, TableClusterer
+    >>> from sketchmeans.datasets import make_customers
+    >>> from sketchmeans.diagnostics import describe_segments
+    >>> table, _ = make_customers(800)
+    >>> model = TableClusterer(NystromKMeans(4, random_state=0)).fit(table)
+    >>> sum(segment.size for segment in describe_segments(model, table).segments)
+    800
     """
 
     segments: tuple[Segment, ...]

@@ -117,6 +117,16 @@ class ClusterSummary(Result):
         With known classes, if these were given.
     segment_names : tuple of str
         What the clusters are called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.diagnostics import cluster_summary
+    >>> X = np.array([[0.0], [1.0], [9.0], [9.0], [9.5]])
+    >>> found = cluster_summary(SketchedKMeans(2, random_state=0).fit(X), X)
+    >>> sorted(found.sizes.tolist())
+    [2, 3]
     """
 
     n_rows: int

@@ -15,7 +15,8 @@ from sketchmeans.engine.types import (
     TwoNearest,
     have_changed,
 )
-from sketchmeans.kernels import FromDistances, Kernel
+from sketchmeans.kernels import Kernel
+from sketchmeans.kernels.distances import FromDistances
 from sketchmeans.numerics.linalg import (
     ZERO_DISTANCE_ROUNDINGS,
     Array,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sketchmeans.data.sources.base import toarray
 from sketchmeans.kernels.arrays import squared_distances_among, squared_norms
 from sketchmeans.kernels.base import Kernel, KernelColumns, is_proven
-from sketchmeans.kernels.distances import RBF, FromDistances, Laplacian
+from sketchmeans.kernels.distances import RBF, Laplacian
 from sketchmeans.kernels.names import (
     KERNELS,
     as_kernel,
@@ -36,7 +36,6 @@ __all__ = [
     "ArcCosine",
     "Chi2",
     "Cosine",
-    "FromDistances",
     "Kernel",
     "KernelColumns",
     "Laplacian",

@@ -22,7 +22,23 @@ _PROBED_ROWS = 16
 
 
 class KernelColumns(Protocol):
-    """The columns ``k(·, Z)`` of a kernel, prepared for blocks of rows."""
+    """The columns ``k(·, Z) = [k(·, z_j)]_j``, prepared for blocks of rows.
+
+    A block of n rows costs what the `Kernel` says.
+
+    See Also
+    --------
+    Kernel : `Kernel.against` returns them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import Linear
+    >>> columns = Linear().against(np.array([[1.0, 2.0]]), np.float64)
+    >>> columns(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    array([[11.],
+           [ 2.]])
+    """
 
     def __call__(self, block: Block, out: Array | None = None) -> Array:
         """Return ``k(block, Z)``, written into `out` if given."""
@@ -30,11 +46,23 @@ class KernelColumns(Protocol):
 
 
 class Kernel(BaseEstimator):
-    """Base of all kernels.
+    """Base of all kernels: functions ``k(x, z) = φ(x)·φ(z)`` of two rows.
 
     A kernel of your own subclasses this and defines `against` and `diagonal`, and its
     ``__init__`` only stores its parameters, as scikit-learn demands.
     `sketchmeans.testing.KernelContract` tests it.
+
+    A block of n rows costs n·m·d time for m columns, and the n·m numbers that it is,
+    unless a kernel says otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.kernels import RBF, Kernel
+    >>> isinstance(RBF(gamma=0.5), Kernel)
+    True
+    >>> RBF(gamma=0.5).diagonal(np.ones((3, 2)))
+    array([1., 1., 1.])
     """
 
     #: Whether every kernel matrix is positive semi-definite.

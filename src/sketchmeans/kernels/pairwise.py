@@ -27,7 +27,9 @@ _STRIP = 256
 
 @dataclass(eq=False, repr=False)
 class Pairwise(Kernel):
-    """Any other kernel that scikit-learn's `pairwise_kernels` knows, or a callable.
+    """``k(x, z) = metric(x, z, **params)``: another of scikit-learn's, or a callable.
+
+    A callable costs n·m calls from Python.
 
     Parameters
     ----------
@@ -129,9 +131,11 @@ class Chi2(Pairwise):
 
 
 class Precomputed(Kernel):
-    """Kernel values that are given: a row is ``k(x, ·)`` over the training rows.
+    """Kernel values that are given, ``k(x_i, x_j) = X[i, j]`` of the training rows j.
 
     Landmarks are column numbers, as an integer array of shape (m, 1).
+
+    Costs the n × n numbers that are given, and a copy of m columns.
 
     Examples
     --------

@@ -57,13 +57,22 @@ class LandmarkSelector(Protocol):
     """A way to choose landmarks.
 
     `sketchmeans.testing.SelectorContract` tests one of your own.
+
+    What each costs is said with it; `select` keeps the landmarks, m·d numbers, alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.landmarks import SELECTORS, select_landmarks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> for name in SELECTORS:
+    ...     assert len(select_landmarks(X, 9, name, random_state=0)) == 9
     """
 
     def select(
         self, rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.Generator
     ) -> Landmarks:
         """Return at most `n_landmarks` landmarks; the rows carry their weights."""
-        ...
 
 
 def draw_landmarks(

@@ -191,10 +191,14 @@ def select_landmarks(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Landmarks:
-    """Choose landmarks: the points that stand for all rows in a Nyström approximation.
+    """Choose landmarks: the points Z that stand for all rows.
+
+    With them ``K ≈ k(X, Z) k(Z, Z)⁺ k(Z, X)``, the Nyström approximation.
 
     `NystromKMeans` with the same kernel, weights and `random_state` has the same
     landmarks.
+
+    Costs what the method does, and m·d numbers.
 
     Parameters
     ----------

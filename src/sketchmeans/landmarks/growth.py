@@ -60,6 +60,10 @@ class LandmarkPath:
     chosen : int
         The size whose double lowers the cost by no more than 0.5%, or the largest.
 
+    See Also
+    --------
+    NystromKMeans : Has one, `landmark_path_`, with ``n_landmarks="auto"``.
+
     Examples
     --------
     >>> import numpy as np

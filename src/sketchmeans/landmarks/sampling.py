@@ -176,10 +176,10 @@ def squared_column_norms(
 class Leverage(ScoreSelector):
     """Rows drawn by approximate leverage scores (OG17 §4.1; Gittens & Mahoney 2016).
 
-    The scores are those of the top eigenvectors of the Nyström approximation from a
-    sketch: some rows drawn without looking at the spectrum.  A row far from all of
-    these has next to no score, however special it is; ridge leverage scores have no
-    such blind spot.  Costs n·s·(2d + 3s + 2r).
+    The scores ``l_i = Σ_{j≤r} u_ij²`` are those of the top eigenvectors u_j of the
+    Nyström approximation from a sketch: some rows drawn without looking at the
+    spectrum.  A row far from all of these has next to no score, however special it is;
+    ridge leverage scores have no such blind spot.  Costs n·s·(2d + 3s + 2r).
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ class BottomUp(ScoreSelector):
     """Rows drawn by ridge leverage scores from a falling path of ridges (BLESS).
 
     The scores of `RidgeLeverage`, found bottom-up (Rudi, Calandriello, Carratino &
-    Rosasco, NeurIPS 2018): dictionaries for ridges that fall fourfold, each drawn by
+    Rosasco, NeurIPS 2018): dictionaries for ridges ``γ_h = tr K/4^h``, each drawn by
     the scores that the one before gives to a few candidates.  Fast where the spectrum
     decays slowly; at worst, log₄(tr K/γ) passes of n·s·(d + s).
 

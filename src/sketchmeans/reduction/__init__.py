@@ -13,7 +13,6 @@ from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.reduction.base import (
-    ReducedRows,
     Reducer,
     ShiftedRows,
     is_reduced,
@@ -29,9 +28,7 @@ __all__ = [
     "ApproximateSVD",
     "FeatureSampling",
     "LaplacianScore",
-    "ReducedRows",
     "Reducer",
-    "ShiftedRows",
     "SignProjection",
     "as_reducer",
     "fit_reducer",

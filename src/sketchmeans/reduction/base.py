@@ -56,7 +56,19 @@ class Sketch(Protocol):
 
 
 class Reducer(TransformerMixin, BaseEstimator, ABC):
-    """Base of the reducers; a subclass defines `_draw`, and that is all."""
+    """Base of the reducers, linear maps ``X ↦ X S`` to few features.
+
+    A subclass defines `_draw`, and that is all.  What each costs is said with it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.reduction import REDUCERS, Reducer
+    >>> X = np.random.default_rng(0).normal(size=(60, 9))
+    >>> reducer = REDUCERS["sign"]().set_params(n_components=2)
+    >>> isinstance(reducer, Reducer), reducer.fit_transform(X).shape
+    (True, (60, 2))
+    """
 
     _takes_dask = True
 

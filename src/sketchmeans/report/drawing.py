@@ -51,6 +51,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 class Theme:
     """Colours that go together.
 
+    Costs nothing.
+
     Attributes
     ----------
     ink, muted, line, surface : str
@@ -64,6 +66,14 @@ class Theme:
         tell red from green (after Okabe and Ito).
     low, middle, high : str
         A scale from below to above the mean.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from sketchmeans.report import LIGHT, Theme
+    >>> mine = replace(LIGHT, accent="#800080")
+    >>> isinstance(mine, Theme), mine.color(0)
+    (True, '#0072b2')
     """
 
     ink: str

@@ -30,6 +30,8 @@ def write_drift_report(
     The page is self-contained: no network, no scripts.  The file appears whole or not
     at all.
 
+    Costs nothing beyond the file.
+
     Parameters
     ----------
     found : Drift
@@ -38,6 +40,15 @@ def write_drift_report(
     title : str, optional
     command : str, optional
         The command that makes the page again.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from sketchmeans import SketchedKMeans, diagnostics, report
+    >>> X = [[0.0], [1.0], [8.0], [9.0]]
+    >>> found = diagnostics.drift(SketchedKMeans(2, random_state=0).fit(X), X, X_old=X)
+    >>> with TemporaryDirectory() as folder:
+    ...     report.write_drift_report(found, f"{folder}/drift.html")
     """
     if not isinstance(found, Drift):
         raise TypeError(f"found={found!r} should be a Drift, as drift returns it.")

@@ -34,11 +34,19 @@ _PATH_NAMES = {
 def plot_cost_path(model: Any, ax: Axes | None = None, *, theme: Theme = LIGHT) -> Axes:
     """Draw the cost after each iteration over all rows.
 
+    Costs nothing: the numbers are given.
+
     Parameters
     ----------
     model : fitted estimator, or array of costs
     ax : Axes, optional
     theme : Theme
+
+    Examples
+    --------
+    >>> from sketchmeans.report import plot_cost_path
+    >>> plot_cost_path([0.5, 0.4, 0.39]).get_ylabel()
+    'Cost'
     """
     costs = getattr(find_clusterer(model), "cost_path_", model)
     costs = np.asarray(costs, dtype=np.float64)
@@ -60,11 +68,23 @@ def plot_landmark_path(
 ) -> Axes:
     """Draw what ever more landmarks leave out, and how many were chosen.
 
+    Costs nothing: the numbers are given.
+
     Parameters
     ----------
     path : LandmarkPath, or NystromKMeans fitted with ``n_landmarks="auto"``
     ax : Axes, optional
     theme : Theme
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import NystromKMeans
+    >>> from sketchmeans.report import plot_landmark_path
+    >>> X = np.random.default_rng(0).normal(size=(900, 2))
+    >>> model = NystromKMeans(3, random_state=0).fit(X)
+    >>> plot_landmark_path(model).get_xlabel()
+    'Landmarks'
     """
     path = getattr(find_clusterer(path), "landmark_path_", path)
     if not hasattr(path, "residual_trace"):
@@ -90,6 +110,8 @@ def plot_path(
 ) -> Axes:
     """Draw one column of a path over bandwidths or numbers of clusters.
 
+    Costs nothing: the numbers are given.
+
     Parameters
     ----------
     table : dict of arrays or DataFrame
@@ -101,6 +123,13 @@ def plot_path(
     chosen : float, optional
         A bandwidth or number of clusters to mark.
     theme : Theme
+
+    Examples
+    --------
+    >>> from sketchmeans.report import plot_path
+    >>> table = {"n_clusters": [2, 3, 4], "stability": [0.7, 0.99, 0.8]}
+    >>> plot_path(table).get_xlabel()
+    'Number of clusters'
     """
     over = "gamma" if "gamma" in table else "n_clusters"
     if over not in table:
@@ -150,12 +179,24 @@ def plot_certificate_path(
 
     A dotted line is the part that is certain, where the rest holds at a confidence.
 
+    Costs nothing: the numbers are given.
+
     Parameters
     ----------
     found : Certificate
         By the method "semidefinite".
     ax : Axes, optional
     theme : Theme
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sketchmeans import NystromKMeans
+    >>> from sketchmeans import diagnostics, report
+    >>> X = load_iris().data
+    >>> found = diagnostics.certificate(NystromKMeans(3, random_state=0).fit(X), X)
+    >>> report.plot_certificate_path(found).get_xlabel()
+    'Seconds'
     """
     if found.path is None:
         raise ValueError(

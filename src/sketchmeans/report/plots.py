@@ -91,6 +91,8 @@ def plot_map(
 ) -> Axes:
     """Draw a sample of rows along two principal axes, coloured by cluster.
 
+    Costs what `row_map` does, and nothing with its result.
+
     Parameters
     ----------
     model : fitted estimator, `TableClusterer`, `Pipeline` or RowMap
@@ -98,6 +100,13 @@ def plot_map(
         Its rows; None with a RowMap.
     ax : Axes, optional
     theme : Theme
+
+    Examples
+    --------
+    >>> from sketchmeans import NystromKMeans
+    >>> from sketchmeans.report import plot_map
+    >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 9.0], [1.0, 9.0]]
+    >>> axes = plot_map(NystromKMeans(2, random_state=0).fit(X), X)
     """
     found = _find(RowMap, row_map, model, X)
     ax = prepare_axes(ax, theme)
@@ -167,6 +176,8 @@ def plot_sizes(
 ) -> Axes:
     """Draw the number of rows of each cluster, the largest first.
 
+    Costs what `cluster_summary` does, and nothing with its result.
+
     Parameters
     ----------
     model : fitted estimator, `TableClusterer`, `Pipeline` or ClusterSummary
@@ -174,6 +185,13 @@ def plot_sizes(
         Its rows; None with a ClusterSummary.
     ax : Axes, optional
     theme : Theme
+
+    Examples
+    --------
+    >>> from sketchmeans import NystromKMeans
+    >>> from sketchmeans.report import plot_sizes
+    >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 9.0], [1.0, 9.0]]
+    >>> axes = plot_sizes(NystromKMeans(2, random_state=0).fit(X), X)
     """
     summary = _find(ClusterSummary, cluster_summary, model, X)
     ax = prepare_axes(ax, theme)
@@ -224,6 +242,8 @@ def plot_margins(
     The margin is 1 less the distance to the own centre as a share of that to the next
     one: 0 on a border, 1 at a centre.
 
+    Costs what `cluster_summary` does, and nothing with its result.
+
     Parameters
     ----------
     model : fitted estimator, `TableClusterer`, `Pipeline` or ClusterSummary
@@ -231,6 +251,13 @@ def plot_margins(
         Its rows; None with a ClusterSummary.
     ax : Axes, optional
     theme : Theme
+
+    Examples
+    --------
+    >>> from sketchmeans import NystromKMeans
+    >>> from sketchmeans.report import plot_margins
+    >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 9.0], [1.0, 9.0]]
+    >>> axes = plot_margins(NystromKMeans(2, random_state=0).fit(X), X)
     """
     summary = _find(ClusterSummary, cluster_summary, model, X)
     ax = prepare_axes(ax, theme)
@@ -244,6 +271,8 @@ def plot_residual(
 ) -> Axes:
     """Draw how much of each row the landmarks leave out.
 
+    Costs what `row_map` does, and nothing with its result.
+
     Parameters
     ----------
     model : fitted estimator, `TableClusterer`, `Pipeline` or RowMap
@@ -251,6 +280,13 @@ def plot_residual(
         Its rows; None with a RowMap.
     ax : Axes, optional
     theme : Theme
+
+    Examples
+    --------
+    >>> from sketchmeans import NystromKMeans
+    >>> from sketchmeans.report import plot_residual
+    >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 9.0], [1.0, 9.0]]
+    >>> axes = plot_residual(NystromKMeans(2, random_state=0).fit(X), X)
     """
     found = _find(RowMap, row_map, model, X)
     if found.residuals is None:
@@ -276,6 +312,8 @@ def plot_features(
     In standard deviations, for the features that differ most: at most 24 of these, and
     the 40 largest clusters.
 
+    Costs what `cluster_summary` does, and nothing with its result.
+
     Parameters
     ----------
     model : fitted estimator, `TableClusterer`, `Pipeline` or ClusterSummary
@@ -285,6 +323,13 @@ def plot_features(
     feature_names : sequence of str, optional
         Default are the names of the columns in the fit, or x0, x1, ...
     theme : Theme
+
+    Examples
+    --------
+    >>> from sketchmeans import NystromKMeans
+    >>> from sketchmeans.report import plot_features
+    >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 9.0], [1.0, 9.0]]
+    >>> axes = plot_features(NystromKMeans(2, random_state=0).fit(X), X)
     """
     if isinstance(model, ClusterSummary):
         summary = _find(ClusterSummary, cluster_summary, model, X)
@@ -323,6 +368,8 @@ def plot_agreement(
 
     Of the 24 largest classes and the 40 largest clusters.
 
+    Costs one prediction of the rows.
+
     Parameters
     ----------
     model : fitted estimator, `TableClusterer`, `Pipeline` or Agreement
@@ -332,6 +379,12 @@ def plot_agreement(
         Known classes of the rows.
     ax : Axes, optional
     theme : Theme
+
+    Examples
+    --------
+    >>> from sketchmeans.diagnostics import agreement
+    >>> from sketchmeans.report import plot_agreement
+    >>> axes = plot_agreement(agreement(list("aabb"), [1, 1, 0, 0], 2))
     """
     agreement = _find_agreement(model, X, y)
     counts = agreement.counts

@@ -20,12 +20,23 @@ def plot_eigenvalues(
     Those of the clusters are filled: for clear clusters they are near zero, and the
     next one is not.
 
+    Costs nothing: the numbers are given.
+
     Parameters
     ----------
     model : SpectralKMeans
         Fitted.
     ax : Axes, optional
     theme : Theme
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sketchmeans import SpectralKMeans
+    >>> from sketchmeans.report import plot_eigenvalues
+    >>> X, _ = make_moons(300, noise=0.05, random_state=0)
+    >>> plot_eigenvalues(SpectralKMeans(2, random_state=0).fit(X)).get_xlabel()
+    'Number'
     """
     model = find_clusterer(model)
     values = getattr(model, "eigenvalues_", None)

@@ -70,6 +70,16 @@ class Report(Result):
         What was clustered and how.
     details : list of dict
         Spread, margin and features of each segment, in the order of labels.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from sketchmeans import SketchedKMeans, report
+    >>> X = [[0.0], [1.0], [8.0], [9.0]]
+    >>> model = SketchedKMeans(2, random_state=0).fit(X)
+    >>> with TemporaryDirectory() as folder:
+    ...     print(report.write_report(model, X, f"{folder}/x.html").segments.n_rows)
+    4
     """
 
     path: str
@@ -176,17 +186,12 @@ SpectralKMeans
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from sklearn.datasets import load_iris
     >>> from sketchmeans import NystromKMeans
     >>> from sketchmeans.report import write_report
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = NystromKMeans(3, random_state=0).fit(X)
+    >>> model = NystromKMeans(2, random_state=0).fit(X := [[0.0], [1.0], [8.0], [9.0]])
     >>> with TemporaryDirectory() as folder:
-    ...     report = write_report(model, X, Path(folder) / "iris.html", y=y)
-    >>> report.summary.n_rows
-    150
+    ...     report = write_report(model, X, f"{folder}/table.html")
     """
     page, book = _check_files(path, xlsx)
     check_integer("sample_size", sample_size)

@@ -18,7 +18,22 @@ from sketchmeans.numerics.parallel import Workers
 
 
 class KernelContract:
-    """Tests of a kernel; a subclass defines `make_kernel`."""
+    """Tests of a kernel; a subclass defines `make_kernel`.
+
+    Running it costs seconds.
+
+    See Also
+    --------
+    sketchmeans.kernels.Kernel : What is tested.
+
+    Examples
+    --------
+    >>> from sketchmeans.kernels import RBF
+    >>> from sketchmeans.testing import KernelContract
+    >>> class TestMine(KernelContract):
+    ...     def make_kernel(self):
+    ...         return RBF(gamma=0.5)
+    """
 
     #: Whether rows may be CSR matrices.
     takes_sparse = True

@@ -56,7 +56,22 @@ def residual_of(X: Array, Z: Array, gamma: float) -> tuple[Array, Array]:
 
 
 class SelectorContract:
-    """Tests of a landmark selector; a subclass defines `make_selector`."""
+    """Tests of a landmark selector; a subclass defines `make_selector`.
+
+    Running it costs seconds.
+
+    See Also
+    --------
+    sketchmeans.landmarks.LandmarkSelector : What is tested.
+
+    Examples
+    --------
+    >>> from sketchmeans.landmarks import Uniform
+    >>> from sketchmeans.testing import SelectorContract
+    >>> class TestMine(SelectorContract):
+    ...     def make_selector(self):
+    ...         return Uniform()
+    """
 
     #: Whether the selector works without an input space, on a kernel matrix.
     takes_precomputed = True
@@ -203,7 +218,22 @@ class SelectorContract:
 
 
 class SeedingContract:
-    """Tests of a seeding; a subclass defines `make_seeding`."""
+    """Tests of a seeding; a subclass defines `make_seeding`.
+
+    Running it costs seconds.
+
+    See Also
+    --------
+    sketchmeans.NystromKMeans : Takes one as `init`.
+
+    Examples
+    --------
+    >>> from sketchmeans.engine.init import SEEDINGS
+    >>> from sketchmeans.testing import SeedingContract
+    >>> class TestMine(SeedingContract):
+    ...     def make_seeding(self):
+    ...         return SEEDINGS["k-means++"]()
+    """
 
     #: Restarts on which the law of weights is tested.
     n_draws = 1500

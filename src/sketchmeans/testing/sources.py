@@ -16,7 +16,23 @@ from sketchmeans.numerics.linalg import Array
 
 
 class SourceContract:
-    """Tests of a source of rows; a subclass defines `make_source`."""
+    """Tests of a source of rows; a subclass defines `make_source`.
+
+    Running it costs seconds.
+
+    See Also
+    --------
+    sketchmeans.open_rows : Opens one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import open_rows, testing
+    >>> class TestMine(testing.SourceContract):
+    ...     def make_source(self, X, folder):
+    ...         np.save(folder / "rows.npy", X)
+    ...         return open_rows(folder / "rows.npy")
+    """
 
     #: Share of the values by which they may change on their way: 0 if they are exact.
     rounding = 0.0

@@ -46,6 +46,13 @@ class LandmarkBudget(Result):
         ... with at least this probability.
     gamma_ridge, eps, delta, kappa, effective_dimension : float or None
         As given or by default, where the rule has them.
+
+    Examples
+    --------
+    >>> from sketchmeans.theory import landmark_budget
+    >>> found = landmark_budget(10_000, 10, rule="sqrt-nk")
+    >>> found.n_landmarks, found.formula, found.constants_known
+    (317, 'sqrt(nk)', False)
     """
 
     rule: str

@@ -50,6 +50,15 @@ class SpectrumDecay(Result):
         All that are above rounding, the largest first, scaled to n rows.
     exact : bool
         Whether they are those of all rows, not of a sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.theory import spectrum_decay
+    >>> K = np.diag(1.0 / np.arange(1, 201) ** 2)
+    >>> found = spectrum_decay(K, "precomputed")
+    >>> round(found.exponent, 2), round(found.constant, 2)
+    (2.0, 1.0)
     """
 
     exponent: float

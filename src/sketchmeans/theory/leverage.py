@@ -37,6 +37,15 @@ class EffectiveDimension(Result):
         γ.
     n_samples, n_landmarks : int, and int or None
         Rows n, and landmarks of the estimate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.theory import effective_dimension
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> found = effective_dimension(X, gamma_ridge=1.0)
+    >>> found.lower <= found.value <= found.upper, round(float(found))
+    (True, 9)
     """
 
     value: float
@@ -75,6 +84,14 @@ class RidgeLeverageScores(Result):
         γ.
     n_landmarks : int or None
         Landmarks of the estimate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans.theory import ridge_leverage_scores
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> round(ridge_leverage_scores(X, gamma_ridge=1.0).effective_dimension, 2)
+    8.57
     """
 
     scores: Array

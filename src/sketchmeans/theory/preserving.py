@@ -106,7 +106,9 @@ def is_gamma_preserving(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> bool:
-    """Say whether landmarks are γ-preserving (CR18 Def. 2): see `preserved_gamma`.
+    """Say whether landmarks are γ-preserving, ``‖K − K̃‖₂ ≤ γ ε/(1 − ε)`` (CR18 Def. 2).
+
+    Costs as there.
 
     Parameters
     ----------

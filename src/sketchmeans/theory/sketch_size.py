@@ -41,6 +41,13 @@ class SketchSize(Result):
         many times the optimum ...
     probability : float
         ... with at least this probability.
+
+    Examples
+    --------
+    >>> from sketchmeans.theory import sketch_size
+    >>> found = sketch_size("svd", 10)
+    >>> found.n_components, found.svd_width, found.theorem
+    (10, 3345, 13)
     """
 
     method: str
@@ -113,6 +120,8 @@ def sketch_size(
 
     These are sizes of 10⁷ and more, artefacts of the proofs; the default sizes of
     `FeatureSampling` and `SignProjection` are what does well in practice.
+
+    Costs nothing.
 
     Parameters
     ----------

@@ -61,7 +61,8 @@ def open_rows(
     """Open a file of rows, which the estimators take in the place of a table.
 
     Nothing is read as a whole: a fit on a file larger than memory gives the labels
-    that it gives on the array that the file was written from.
+    that it gives on the array that the file was written from.  It costs a look at the
+    first rows, and one pass over text, which finds where its rows are.
 
     Parameters
     ----------

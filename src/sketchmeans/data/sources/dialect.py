@@ -22,7 +22,8 @@ class Dialect:
     r"""How a text table is written.
 
     What is None is found out when a file is opened; that of an opened table has no
-    None, and other files can be read in the same way with it.
+    None, and other files can be read in the same way with it.  Costs nothing; to find
+    it out costs a look at the first rows.
 
     Parameters
     ----------
