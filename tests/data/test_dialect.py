@@ -161,7 +161,7 @@ def test_what_is_said_is_believed(tmp_path):
     told = Dialect(sep=":", decimal=",", skip_rows=2, na=["k.A."], encoding="utf-8")
     table = as_table(path, dialect=told)
     assert table.records().read(0, 2).to_pydict() == {"a": [1.5, 2.5], "b": [None, 7]}
-    assert table.dialect == Dialect(":", ",", "utf-8", True, 2, ("k.A.",))
+    assert table.dialect == Dialect(":", ",", "utf-8", True, 2, ("k.A.",), True)
     rows = open_rows(path, dialect=told, missing="nan").read(0, 2)
     np.testing.assert_array_equal(rows, [[1.5, np.nan], [2.5, 7.0]])
     assert "missing values are also 'k.A.'" in table.dialect.describe()
@@ -291,3 +291,56 @@ def test_a_column_may_have_a_decimal_mark_of_its_own(tmp_path, decimal):
     np.testing.assert_allclose(
         table.open(None).read(0, 2), [[0.5, 0.25, 0.75], [1.51, 1.25, 1.75]]
     )
+
+
+ROWS = "".join(f"shop {i};{'NSW'[i % 3]};{i},5;{i * i}\n" for i in range(30))
+AROUND = {  # above the rows, below them, names, what is left out
+    "total": ("shop;area;sold;sent\n", "Summe;;435,0;8555\n", "'Summe'"),
+    "both": (
+        "shop;area;sold;sent\n",
+        ";;;\n;Total:;435,0;\nMean;;1;2\n",
+        "'Total:' and 'Mean'",
+    ),
+    "empty": ("shop;area;sold;sent\n", ";;;\n;;;\n\n", ""),
+    "note": ("shop;area;sold;sent\n", "\n(30 rows affected)\n", "'(30 rows affected)'"),
+    "source": ("Sales\n\nshop;area;sold;sent\n", "\nSource: us\n", "'Source: us'"),
+    "units": ("shop;area;sold;sent\n;;EUR;kg\n", "", "units"),
+    "groups": (";;in May;\nshop;area;sold;sent\n", "", ""),
+    "levels": ("in May;in May;in May;by us\nshop;area;sold;sent\n", "", ""),
+}
+
+
+@pytest.mark.parametrize("kind", AROUND)
+def test_lines_that_are_no_rows_are_left_out(tmp_path, monkeypatch, kind):
+    above, below, left_out = AROUND[kind]
+    table = as_table(write(tmp_path, above + ROWS + below))
+    records = table.records()
+    assert len(records) == 30
+    assert table.open([records.schema.names[2]]).read(29, 30).tolist() == [[29.5]]
+    said = {"groups": ["in May sold", "in May sent"], "levels": ["in May sold"]}
+    assert set(said.get(kind, ["shop", "sold"])) <= set(records.schema.names)
+    words = f"without the lines of {left_out}"
+    assert (words in table.dialect.describe()) == bool(left_out)
+    # Another file need not have them, and these need not be read as the first.
+    plain = as_table(write(tmp_path, "shop;area;sold;sent\n" + ROWS, name="u.csv"))
+    assert plain.read_like(table.dialect).dialect.left_out == ()
+    assert len(plain.read_like(table.dialect).records()) == 30
+    monkeypatch.setattr(files, "PIECE_BYTES", 300)
+    assert len(as_table(tmp_path / "t.csv").records()) == 30
+
+
+def test_rows_that_look_like_totals_stay(tmp_path):
+    for last in ("Total;N;1,5;2", "sum of all;N;1,5;2", "Sum;;;"):
+        rows = ROWS.replace("shop 20", "Total")
+        path = write(tmp_path, f"shop;area;sold;sent\n{rows}{last}\n")
+        assert len(as_table(path).records()) == 31
+    path = write(tmp_path, 'shop;note\n1;"a\nTotal;5"\n')  # within quotes
+    assert as_table(path).records().read(0, 1)["note"].to_pylist() == ["a\nTotal;5"]
+    path = write(tmp_path, "shop;area;sold;sent\n" + ROWS + "Total;;435;1\n")
+    told = Dialect(trim=False)
+    assert len(as_table(path, dialect=told).records()) == 31
+    with pytest.raises(ValueError, match="trim='no' should be True, False or None"):
+        Dialect(trim="no")
+    cut_off = write(tmp_path, "shop;area;sold;sent\n" + ROWS + "shop 3")
+    with pytest.raises(ValueError, match="it has 1 values, and 4 were expected"):
+        as_table(cut_off).records()

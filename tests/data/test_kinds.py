@@ -357,6 +357,22 @@ def test_codes_of_missing_values():
     assert find_number_codes(np.r_[years, [0.0] * 5]) == (0.0,)
     assert find_number_codes(np.r_[years - 800, [0.0] * 5]) == ()
     assert find_number_codes(np.array([-1.0, 0, 1] * 9)) == ()  # a scale of three
+    for scale, codes in (
+        ([1, 2, 3, 4, 5], (97.0, 98.0, 99.0)),  # several codes
+        ([1, 2, 3, 4, 5], (8.0, 9.0)),
+        ([1, 2], (9.0,)),
+        ([0.1, 0.7, 2.5], (-999.9,)),
+        ([3.5, 4.5], (9.96921e36,)),
+        ([210, 340, 415], (-32768.0,)),
+    ):
+        assert find_number_codes(np.repeat([*scale, *codes], 3)) == codes
+    for quantities in (
+        [1, 2, 3, 5, 9],
+        [4, 6, 9],
+        [10, 30, 60, 99.99],
+        [1, 2, 3, 4, 6],
+    ):
+        assert find_number_codes(np.repeat(quantities, 3)) == ()
     days = np.r_[np.arange(18_000.0, 18_400), [-25567] * 5]
     assert find_date_codes(days) == (-25567.0,)
     text = [*DAYS.strftime("%Y-%m-%d"), *["1900-01-01"] * 9]
@@ -638,3 +654,12 @@ def test_data_frames_without_pyarrow_name_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install sketchmeans\[files\]"):
         TableClusterer(NystromKMeans(2)).fit(pd.DataFrame({"x": [1.0, 2.0, 3.0]}))
+
+
+def test_a_row_of_totals_in_a_frame_is_pointed_out():
+    frame = pd.DataFrame({"shop": [*"abcdefgh"] * 9, "sold": np.arange(72.0)})
+    frame["sent"] = frame["sold"] % 7
+    total = pd.DataFrame({"shop": ["Grand total"], "sold": [2556.0], "sent": [np.nan]})
+    with pytest.warns(UserWarning, match=r"last row .*\(Grand total, 2556.0\)"):
+        plan_table(tables.as_table(pd.concat([frame, total])), ["shop", "sold", "sent"])
+    plan_table(tables.as_table(frame), ["shop", "sold"])

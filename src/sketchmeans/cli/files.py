@@ -68,6 +68,7 @@ def _read_table(path: str, options: FileOptions, screen: Screen) -> Table:
             encoding=options.encoding,
             skip_rows=options.skip_rows,
             na=tuple(options.na or ()),
+            trim=_YES_NO[options.trim],
         ),
         sheet=int(sheet) if sheet is not None and sheet.isdecimal() else sheet,
     )

@@ -63,6 +63,7 @@ class FileOptions:
     encoding: str | None = None
     skip_rows: int | None = None
     na: list[str] | None = None
+    trim: Literal["yes", "no"] | None = None
     sheet: str | None = None
     zero_based: Literal["yes", "no"] | None = None
 
@@ -283,6 +284,9 @@ OPTIONS: dict[str, Any] = {
         "Text that stands for a missing value, beside NA, N/A, null, NaN, ? and -; "
         "may be repeated.",
         metavar="TEXT",
+    ),
+    "trim": _table(
+        "Whether to leave out lines of units, totals and notes.", default="yes"
     ),
     "sheet": _table(
         "Sheet of a spreadsheet, by name or number from 0.",

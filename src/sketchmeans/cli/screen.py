@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SAME = """
 checkpoint columns coef0 decimal degree encoding exclude gamma header image_shape init
 kernel label_column landmarks max_iter max_memory missing n_clusters n_init n_landmarks
-n_neighbors na rank reducer scale sep sheet skip_rows tol zero_based
+n_neighbors na rank reducer scale sep sheet skip_rows tol trim zero_based
 """
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()}
 _OPTIONS |= {"random_state": "--seed", "n_jobs": "--jobs", "as_kinds": "--as"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -32,6 +33,8 @@ from sketchmeans.numerics.linalg import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from sketchmeans.data.sources.records import Records
+
 #: Rows that are read to find the kinds of columns, and how many values at most.
 SAMPLE_ROWS, _SAMPLE_VALUES = 50_000, 2**23
 #: Columns of this correlation are redundant, if this share of their values is in the
@@ -40,6 +43,8 @@ _SAME, _SHARED, _PAIR_ROWS, _PAIR_COLUMNS = 0.9999, 0.9, 5_000, 2_000
 _WORDS = (BooleanEncoder, CategoryEncoder)
 #: What a forced column may be where its kind is not given.
 _KEPT_ANYWAY = ("identifier", "code", "constant")
+#: Rows at the end among which a row of totals stands out.
+_LAST_ROWS = 100
 
 
 def check_as_kinds(as_kinds: Any) -> dict[str, str]:
@@ -83,6 +88,8 @@ def plan_table(
             f"{show_names(aside)} is left out."
         )
     records = table.records(list(columns))
+    if table.dialect is None:  # of text, such a line is left out
+        _warn_of_total(table.path, records)
     sample = _draw_sample(records, check_weights(sample_weight, len(records)))
     rules = Rules(len(records), scale, keeps_gaps=missing in ("fill", "mean"))
     plans = []
@@ -123,7 +130,7 @@ def layout_of(plans: Sequence[ColumnPlan]) -> Layout:
     return replace(layout, weight=layout.weight * weights[layout.column[first]])
 
 
-def _draw_sample(records: Any, weights: Array | None) -> pa.Table:
+def _draw_sample(records: Records, weights: Array | None) -> pa.Table:
     """Return all records, or a random sample in the order of the table."""
     n = len(records)
     most = max(min(SAMPLE_ROWS, _SAMPLE_VALUES // max(len(records.schema), 1)), 100)
@@ -134,6 +141,26 @@ def _draw_sample(records: Any, weights: Array | None) -> pa.Table:
     if len(numbers) == n:
         return records.read(0, n)
     return records.take(numbers)
+
+
+def _warn_of_total(path: str, records: Records) -> None:
+    """Warn if the last row seems to sum up the others."""
+    from sketchmeans.data.sources.trim import is_total
+
+    n = len(records)
+    words = [
+        [str(value) for value in row.values()]
+        for row in records.read(max(n - _LAST_ROWS, 0), n).to_pylist()
+    ]
+    cells = ["" if word in ("None", "nan") else word for word in words[-1]]
+    if is_total(cells, words[:-1]):
+        warnings.warn(
+            f"The last row of {path} seems to sum up the others "
+            f"({shorten_list([cell for cell in cells if cell])}), and is clustered as "
+            "one of them: leave it out.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _use_anyway(

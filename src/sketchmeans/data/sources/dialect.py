@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from sketchmeans.data.sources.encoding import check_encoding
@@ -40,6 +40,11 @@ class Dialect:
     na : tuple of str, default=()
         More words for a missing value; always known are nothing, NA, N/A, null, NaN,
         None, ? and -.
+    trim : bool, optional
+        Whether to leave out lines that are no rows: units below the names, totals and
+        notes below the rows.  They are, unless it is False.
+    left_out : tuple of str
+        What was left out of an opened table.
 
     Examples
     --------
@@ -56,6 +61,8 @@ class Dialect:
     header: bool | None = None
     skip_rows: int | None = None
     na: tuple[str, ...] = ()
+    trim: bool | None = None
+    left_out: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         sep = self.sep
@@ -68,8 +75,9 @@ class Dialect:
             raise ValueError(f"decimal={self.decimal!r} should be '.' or ','.")
         if self.encoding is not None:
             check_encoding(self.encoding)
-        if self.header is not None and not isinstance(self.header, bool):
-            raise ValueError(f"header={self.header!r} should be True, False or None.")
+        for name, value in (("header", self.header), ("trim", self.trim)):
+            if value is not None and not isinstance(value, bool):
+                raise ValueError(f"{name}={value!r} should be True, False or None.")
         skip = self.skip_rows
         is_count = isinstance(skip, int) and not isinstance(skip, bool) and skip >= 0
         if skip is not None and not is_count:
@@ -78,11 +86,17 @@ class Dialect:
         if not is_list or not all(isinstance(code, str) for code in self.na):
             raise ValueError(f"na={self.na!r} should be a list of strings.")
         object.__setattr__(self, "na", tuple(self.na))
+        object.__setattr__(self, "left_out", tuple(self.left_out))
 
     @property
     def no_values(self) -> list[str]:
         """What stands for a missing value."""
         return [*NO_VALUES, *self.na]
+
+    @property
+    def trims(self) -> bool:
+        """Whether lines that are no rows are left out."""
+        return self.trim is not False
 
     def describe(self) -> str:
         """Return what was found, in one line."""
@@ -101,17 +115,19 @@ class Dialect:
             words.append("without names")
         if self.na:
             words.append(f"missing values are also {', '.join(map(repr, self.na))}")
+        if self.left_out:
+            words.append(f"without the lines of {' and '.join(self.left_out)}")
         return ", ".join(words)
 
     @property
     def is_plain(self) -> bool:
         """Whether there is nothing to say: text as this library writes it."""
-        usual = Dialect(",", ".", "utf-8", self.header, 0)
-        return self in (usual, replace(usual, sep="\t"))
+        usual = Dialect(",", ".", "utf-8", self.header, 0, trim=self.trim)
+        return not self.left_out and self in (usual, replace(usual, sep="\t"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
-        return {**asdict(self), "na": list(self.na)}
+        return {**asdict(self), "na": list(self.na), "left_out": list(self.left_out)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Dialect:
@@ -130,4 +146,5 @@ class Dialect:
         if known.get("encoding") == "utf-8":
             del known["encoding"]
         own = {key: v for key, v in vars(self).items() if v not in (None, ())}
+        known["left_out"] = ()
         return Dialect(**{**known, **own})

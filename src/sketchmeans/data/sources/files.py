@@ -228,17 +228,22 @@ class Piece:
 
 
 def split_text(
-    state: FileState, last_end: Callable[[bytes], int], offset: int = 0
+    state: FileState,
+    last_end: Callable[[bytes], int],
+    offset: int = 0,
+    stop: int | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the place and the text of pieces of whole records, from `offset` on.
+    """Yield the place and the text of pieces of whole records, from `offset` to `stop`.
 
     `last_end` returns where the last whole record of a text ends; 0 if none does.
     """
     with open(state.place, "rb") as file:
         file.seek(offset)
         text = b""
-        while more := file.read(PIECE_BYTES):
+        left = (state.size if stop is None else stop) - offset
+        while more := file.read(min(PIECE_BYTES, max(left, 0))):
             text += more
+            left -= len(more)
             end = last_end(text)
             if end:
                 yield offset, text[:end]

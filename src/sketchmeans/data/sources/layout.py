@@ -12,6 +12,7 @@ from sketchmeans.data.sources.dialect import Dialect
 from sketchmeans.data.sources.files import FileState, split_text
 from sketchmeans.data.sources.numbers import is_number
 from sketchmeans.data.sources.text import RecordEnds, skip_lines
+from sketchmeans.data.sources.trim import find_end, has_units, join_names
 
 #: What may separate values.
 _SEPARATORS = (",", ";", "\t", "|")
@@ -25,14 +26,15 @@ class Layout:
     """How a file is written, and the names of its columns.
 
     `has_names` says whether the file has names, or they are made up; the rows start
-    after `n_bytes`.  Columns that are `aside` have no name in the file, and no values
-    or the numbers of the rows.
+    after `n_bytes` and end at byte `stop`.  Columns that are `aside` have no name in
+    the file, and no values or the numbers of the rows.
     """
 
     dialect: Dialect
     names: list[str]
     has_names: bool
     n_bytes: int
+    stop: int
     aside: frozenset[str] = frozenset()
 
     @property
@@ -48,14 +50,19 @@ class Layout:
 
 @dataclass(frozen=True)
 class _Sample:
-    """The first records, none of them empty, and the lines before each."""
+    """The first records, none of them empty, and the lines before each.
+
+    The rows end at byte `stop`; lines below them begin as `left_out` says.
+    """
 
     rows: list[list[str]]
     lines: list[int]
     data: bytes
+    stop: int
+    left_out: list[str]
 
     def skip(self, n_rows: int) -> _Sample:
-        return _Sample(self.rows[n_rows:], self.lines[n_rows:], self.data)
+        return replace(self, rows=self.rows[n_rows:], lines=self.lines[n_rows:])
 
 
 def find_layout(state: FileState, dialect: Dialect) -> Layout:
@@ -63,24 +70,35 @@ def find_layout(state: FileState, dialect: Dialect) -> Layout:
     sep = _find_separator(state, dialect) if dialect.sep is None else dialect.sep
     sample = _read_sample(state, sep, dialect)
     cells = [cell.strip() for cell in sample.rows[0]]
-    dialect = replace(dialect, sep=sep, skip_rows=sample.lines[0])
+    skip_rows, trim = sample.lines[0], dialect.trims
+    dialect = replace(dialect, sep=sep, skip_rows=skip_rows, trim=trim)
     below = sample.rows[1:]
     has_names = dialect.header
     if has_names is None:
         has_names = _has_names(state.path, cells, below, dialect.no_values)
-    dialect = replace(dialect, header=has_names)
+    left_out = [repr(text) for text in sample.left_out]
+    dialect = replace(dialect, header=has_names, left_out=tuple(left_out))
     start = skip_lines(sample.data, sample.lines[0])
     if not has_names:
         names = [f"column {j}" for j in range(len(cells))]
-        return Layout(dialect, names, False, start)
+        return Layout(dialect, names, False, start, sample.stop)
     start += RecordEnds(sep).first_end(sample.data[start:])
+    is_unit = has_units(cells, below) if below and trim else None
+    if is_unit is not None:
+        start = skip_lines(sample.data, sample.lines[1])
+        start += RecordEnds(sep).first_end(sample.data[start:])
+        if is_unit:
+            dialect = replace(dialect, left_out=("units", *left_out))
+        else:
+            cells = join_names(cells, [cell.strip() for cell in below[0]])
+        below = below[1:]
     names = _name_columns(cells)
     aside = [
         name
         for j, (name, cell) in enumerate(zip(names, cells, strict=True))
         if not cell and _says_nothing([row[j].strip() for row in below if len(row) > j])
     ]
-    return Layout(dialect, names, True, start, frozenset(aside))
+    return Layout(dialect, names, True, start, sample.stop, frozenset(aside))
 
 
 def _name_columns(cells: list[str]) -> list[str]:
@@ -145,7 +163,8 @@ def _find_separator(state: FileState, dialect: Dialect) -> str:
 
 def _read_sample(state: FileState, sep: str, dialect: Dialect) -> _Sample:
     """Return the first records, from the names on."""
-    _, data = next(split_text(state, RecordEnds(sep).last_end), (0, b""))
+    stop, left_out = find_end(state, sep) if dialect.trims else (state.size, [])
+    _, data = next(split_text(state, RecordEnds(sep).last_end, 0, stop), (0, b""))
     skip, place = dialect.skip_rows, 0
     if skip is not None:
         place = skip_lines(data, skip)
@@ -169,7 +188,7 @@ def _read_sample(state: FileState, sep: str, dialect: Dialect) -> _Sample:
         ) from None
     if not rows:
         raise ValueError(f"{state.path} has no names and no rows in its first lines.")
-    sample = _Sample(rows, lines, data)
+    sample = _Sample(rows, lines, data, stop, left_out)
     return sample if skip is not None else sample.skip(_count_titles(rows))
 
 
@@ -177,12 +196,15 @@ def _count_titles(rows: list[list[str]]) -> int:
     """Return the number of records above the names, if they are plainly no names.
 
     They have at most half as many values as there are names, the first of them in the
-    first cell; the names are all words, and all records below are as wide.
+    first cell; the names are all words, and all records below are as wide.  The last of
+    them may name groups of columns.
     """
     for k, row in enumerate(rows[: min(_MOST_TITLES, len(rows) - 1)]):
         width = len(row)
         is_whole = width > 1 and _n_filled(row) >= max(width - 1, 2)
         if is_whole and all(len(other) == width for other in rows[k:]):
+            if k and _is_groups(rows[k - 1], width):
+                k -= 1
             narrow = all(_is_title(other, width) for other in rows[:k])
             words = not any(is_number(cell) for cell in row)
             return k if narrow and words else 0
@@ -192,6 +214,11 @@ def _count_titles(rows: list[list[str]]) -> int:
 def _is_title(row: list[str], width: int) -> bool:
     n_filled = _n_filled(row)
     return n_filled == 0 or (bool(row[0].strip()) and n_filled <= width // 2)
+
+
+def _is_groups(row: list[str], width: int) -> bool:
+    """Say whether a record has the names of groups of columns, above the first each."""
+    return len(row) == width and not row[0].strip() and 0 < _n_filled(row) < width - 1
 
 
 def _n_filled(row: list[str]) -> int:

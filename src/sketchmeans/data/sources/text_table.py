@@ -166,9 +166,9 @@ class TextTable:
         return Kind.WORD if kind is Kind.FLAG else kind
 
     def pieces(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the place and the text of pieces, without the names of the columns."""
-        ends = RecordEnds(self.layout.sep)
-        return split_text(self.state, ends.last_end, self.layout.n_bytes)
+        """Yield the place and the text of pieces, from the first row to the last."""
+        layout, ends = self.layout, RecordEnds(self.layout.sep)
+        return split_text(self.state, ends.last_end, layout.n_bytes, layout.stop)
 
     def features(self, text: bytes, columns: Columns, first: int) -> Any:
         """Return numbers; `first` is the number of the first row."""
