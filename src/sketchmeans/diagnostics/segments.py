@@ -66,7 +66,8 @@ class Segment(Result):
     >>> from sketchmeans.diagnostics import describe_segments
     >>> table, _ = make_customers(800)
     >>> model = TableClusterer(NystromKMeans(4, random_state=0)).fit(table)
-    >>> describe_segments(model, table).segments[0].name
+    >>> segments = describe_segments(model, table).segments
+    >>> max(segments, key=lambda segment: segment.size).name
     'Low revenue, signed up recently'
     """
 
