@@ -9,9 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sketchmeans.cli.options import PrintOptions
+from sketchmeans.cli.options import OPTIONS, PrintOptions
 from sketchmeans.cli.screen import Screen, translate_errors
+from sketchmeans.engine.init import SEEDINGS
+from sketchmeans.kernels import KERNELS
+from sketchmeans.landmarks.choice import SELECTORS
 from sketchmeans.numerics.escape import escape_control
+from sketchmeans.reduction import REDUCERS
 from tests.commands import refused, said
 
 RNG = np.random.default_rng(0)
@@ -184,3 +188,20 @@ def test_standard_input_is_called_so(folder, run, monkeypatch, tmp_path):
     assert "Segments of standard input" in page
     assert "standard input: 240 rows" in page
     assert not re.search(r"standard-input|/tmp|sketchmeans-\w{8}/", page)
+
+
+# --- help -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        ("kernel", {*KERNELS} - {"poly", "precomputed"}),
+        ("landmarks", {*SELECTORS}),
+        ("reducer", {*REDUCERS}),
+        ("init", {*SEEDINGS}),
+    ],
+)
+def test_help_lists_every_name(option, names):
+    listed = re.split(r"[\s,.:]+", OPTIONS[option].help)
+    assert names <= {*listed}

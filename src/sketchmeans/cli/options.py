@@ -100,6 +100,7 @@ _clustering, _table, _files, _output = map(
 _out = partial(typer.Option, "--out", "-o")
 _FILE: dict[str, Any] = {"metavar": "FILE"}
 _NAME: dict[str, Any] = {"metavar": "NAME"}
+_COUNT: dict[str, Any] = {"metavar": "N", "default": "auto"}
 _LABELS_HELP = (
     "Write the labels to this file: .csv or .parquet with the names of the segments, "
     ".npy without; - writes CSV to standard output."
@@ -165,20 +166,19 @@ OPTIONS: dict[str, Any] = {
         "Constant term of the polynomial and sigmoid kernels.", default="1"
     ),
     "landmarks": _clustering(
-        "How to select landmarks: uniform, kmeans++, ridge-leverage, rpcholesky, ...",
+        "How to select landmarks: uniform, diagonal, column-norm, leverage, "
+        "ridge-leverage, bless, k-means++, kmeans, k-dpp, greedy, cholesky or "
+        "rpcholesky.",
         default="uniform",
         **_NAME,
     ),
     "compare.landmarks": typer.Option(
         help="Landmark selectors to compare, separated by commas, or all."
     ),
-    "n_landmarks": _clustering(
-        "Number of landmarks, or auto.", metavar="N", default="auto"
-    ),
+    "n_landmarks": _clustering("How many landmarks, or auto.", **_COUNT),
     "n_neighbors": _clustering(
         "Landmarks that a row is connected to in the graph of spectral, or auto.",
-        metavar="N",
-        default="auto",
+        **_COUNT,
     ),
     "rank": _clustering(
         "Number of eigenvectors of the landmarks' kernel matrix to keep.", default="all"
@@ -187,9 +187,11 @@ OPTIONS: dict[str, Any] = {
         "Reduce the columns first: svd, sign, sampling or laplacian.", **_NAME
     ),
     "init": _clustering(
-        "Initial centres: random, k-means++, greedy-k-means++ or local-search.", **_NAME
+        "Initial centres: auto, random, k-means++, greedy-k-means++, k-means|| or "
+        "local-search.",
+        **_NAME,
     ),
-    "n_init": _clustering("Number of restarts, or auto.", metavar="N", default="auto"),
+    "n_init": _clustering("Number of restarts, or auto.", **_COUNT),
     "max_iter": _clustering(
         "Maximum number of iterations in each stage.", default="300"
     ),
