@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, validate_input
+from sketchmeans.data.lost_digits import warn_of_lost_digits
 from sketchmeans.data.rows import Block, Rows, as_rows, block_height, block_slices
 from sketchmeans.data.sampling import sample_rows
 from sketchmeans.data.sources.base import is_csr
@@ -116,7 +117,9 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
         self._check_params()
         X = validate_input(self, X, reset=True)
         with Workers(self.n_jobs) as workers:
-            return self.fit_view(as_weighted_rows(X, sample_weight, workers))
+            rows = as_weighted_rows(X, sample_weight, workers)
+            warn_of_lost_digits(rows, getattr(self, "feature_names_in_", None))
+            return self.fit_view(rows)
 
     def fit_view(self, rows: Rows) -> Self:
         """Draw the sketch of rows that are seen through a view, and have no table."""
