@@ -52,7 +52,10 @@ def warn_of_lost_digits(rows: Rows, names: Array | None) -> None:
     if find_adapter(rows) is not None:  # where moments are needed in any case
         probe = rows.moments().mean[None]
     else:
-        probe = np.asarray(rows.take(np.arange(min(_PROBED_ROWS, len(rows)))))
+        try:
+            probe = np.asarray(rows.take(np.arange(min(_PROBED_ROWS, len(rows)))))
+        except ValueError:  # NaN, for whoever uses these rows to refuse
+            return
     far = np.flatnonzero(np.any(np.abs(probe.astype(np.float64)) >= _EXACT, axis=0))
     if not len(far):
         return
