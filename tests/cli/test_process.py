@@ -390,6 +390,46 @@ def test_ctrl_c_while_modules_are_imported(module, folder):
     assert done.stderr == "Stopped. Nothing was written.\n"
 
 
+#: A signal comes while a module is imported, which swallows exceptions as modules in C
+#: do, or makes others of them.
+SIGNALLED = """
+import os, signal, sys
+from sketchmeans.cli import run_process
+class Signalled:
+    def find_spec(name, path, target=None):
+        if name == {module!r}:
+            try:
+                os.kill(os.getpid(), signal.{name})
+                sum(range(10_000))
+            except BaseException as error:
+                {reaction}
+sys.meta_path.insert(0, Signalled)
+sys.exit(run_process())
+"""
+
+
+@pytest.mark.parametrize("reaction", ["pass", "raise ImportError from error"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_in_the_middle_of_an_import_is_not_lost(name, reaction, folder):
+    def signalled(module):
+        code = SIGNALLED.format(module=module, name=name, reaction=reaction)
+        return subprocess.run(
+            [sys.executable, "-c", code, "fit", "rows.csv", "-k", "2"],
+            cwd=folder,
+            preexec_fn=_heed_ctrl_c,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+
+    number = getattr(signal, name)
+    done = signalled("sklearn.base")
+    assert (done.returncode, done.stdout) == (128 + number, ""), done.stderr
+    assert done.stderr == "Stopped. Nothing was written.\n"
+    done = signalled("typer")  # no command has started
+    assert (done.returncode, done.stdout, done.stderr) == (-number, "", "")
+
+
 #: The system kills it, as by SIGKILL, where a file would grow beyond a size.
 DOOMED = """
 import resource, signal, sys

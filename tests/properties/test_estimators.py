@@ -90,7 +90,10 @@ def test_the_cost_of_the_fit_is_that_of_its_rows(name, problem):
     model = fit(name, problem)
     again = model.cost(problem.X, sample_weight=problem.weights)
     slack = rounding(problem.X) * float(getattr(model, "gamma_", None) or 1.0)
-    slack += 1e-13 + (1e-6 if problem.X.dtype == np.float32 else 0.0) * again
+    if problem.X.dtype == np.float32:
+        # Distances of new rows are rounded as their kernel values are: 1 = k(x, x).
+        slack += 1e-6 * again + 4.0 * np.finfo(np.float32).eps * (name not in LINEAR)
+    slack += 1e-13
     assert abs(again - model.cost_) <= 2e-3 * max(again, model.cost_) + slack
 
 

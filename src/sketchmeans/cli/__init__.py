@@ -47,9 +47,11 @@ def run_process() -> int:
         if getattr(sys, name) is None:  # closed by the parent process
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - to the end
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Before a command starts, and when it is over, a signal ends the process: an
+        # exception in the middle of an import may be swallowed.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     code = main()
-    # From here on a signal ends the process silently.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -89,23 +89,23 @@ def run(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # its encoding may be ASCII
             stream.reconfigure(errors="replace")
-    with handle_signals(stop_at_once):
-        try:
+    try:
+        with handle_signals(stop_at_once):
             code = app(args=arguments, prog_name="sketchmeans", standalone_mode=False)
             sys.stdout.flush()
-            # Typer makes an exit code of Ctrl-C.
-            return _report_stop() if code == _STOPPED else int(code or 0)
-        except (KeyboardInterrupt, typer.Abort):
-            return _report_stop()
-        except BrokenPipeError:  # the reader has enough
-            discard(sys.stdout)
-            return _BAD_DATA
-        except _UsageError as error:
-            return _report_usage(error)
-        except Exception as error:
-            if current_screen.get().debug:
-                raise
-            return _report_error(error)
+        # Typer makes an exit code of Ctrl-C.
+        return _report_stop() if code == _STOPPED else int(code or 0)
+    except (KeyboardInterrupt, typer.Abort):
+        return _report_stop()
+    except BrokenPipeError:  # the reader has enough
+        discard(sys.stdout)
+        return _BAD_DATA
+    except _UsageError as error:
+        return _report_usage(error)
+    except Exception as error:
+        if current_screen.get().debug:
+            raise
+        return _report_error(error)
 
 
 def discard(stream: Any) -> None:

@@ -190,6 +190,8 @@ class Screen:
 
         with warnings.catch_warnings():
             warnings.simplefilter("default")
+            # Files that a signal leaves open are closed with the process.
+            warnings.simplefilter("ignore", ResourceWarning)
             warnings.showwarning = show
             yield
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -21,12 +22,35 @@ _SIGNALS = [
 
 Handler = Callable[[int, FrameType | None], None]
 
+#: Seconds until a signal that came during an import is sent again.
+_RETRY = 0.02
+
 
 def stop_at_once(number: int, frame: FrameType | None) -> None:
-    """Note the signal, and raise KeyboardInterrupt."""
+    """Note the signal, and raise KeyboardInterrupt, after an import that is under way.
+
+    Modules written in C swallow an exception that comes in the middle of their imports,
+    or make another one of it.
+    """
     screen = current_screen.get()
     screen.signal = screen.signal or number
-    raise KeyboardInterrupt
+    if not _is_importing(frame):
+        raise KeyboardInterrupt
+    again = threading.Timer(_RETRY, interrupt_main, (number,))
+    again.daemon = True
+    again.start()
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Say whether the command that runs in a frame is importing a module."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        is_ours = str(frame.f_globals.get("__name__")).startswith("sketchmeans.cli.")
+        if is_ours and frame.f_code.co_name != "<module>":
+            return False  # what is outside may be a script that somebody imports
+        frame = frame.f_back
+    return False
 
 
 @contextmanager
@@ -45,7 +69,7 @@ def finish_iteration(path: str | None, screen: Screen) -> Iterator[Any]:
 
     def stop_when_saved(number: int, frame: FrameType | None) -> None:
         if checkpoint.is_stopping:
-            raise KeyboardInterrupt
+            return stop_at_once(number, frame)
         screen.signal = number
         checkpoint.stop()
         again = "press Ctrl-C again" if number == signal.SIGINT else "signal again"

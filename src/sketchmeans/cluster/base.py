@@ -19,7 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.cluster.html import FittedHTML
+from sketchmeans.cluster.memory import plan_pass
 from sketchmeans.data.input import as_weighted_rows, validate_input
+from sketchmeans.data.lost_digits import warn_of_lost_digits
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.engine.blocks import BlockEngine, new_engine
 from sketchmeans.engine.callbacks import CallbackSupportMixin
@@ -172,7 +174,10 @@ class Clusterer(
             raise ValueError(
                 f"n_samples={n_samples} should be >= n_clusters={self.n_clusters}."
             )
-        return as_weighted_rows(X, sample_weight, workers, self._reading_budget(X))
+        rows = as_weighted_rows(X, sample_weight, workers, self._reading_budget(X))
+        plan_pass(rows, self.max_memory)
+        warn_of_lost_digits(rows, getattr(self, "feature_names_in_", None))
+        return rows
 
     def _reading_budget(self, X: Any) -> int | None:
         """Return the bytes in which rows may be read; None if they are in memory.

@@ -11,7 +11,7 @@ import numpy as np
 
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
-from sketchmeans.cluster.memory import plan_memory
+from sketchmeans.cluster.memory import block_need, plan_memory
 from sketchmeans.data.rows import Block, Rows
 from sketchmeans.engine.callbacks import with_callbacks
 from sketchmeans.engine.gram import (
@@ -260,6 +260,8 @@ class KernelKMeans(KernelClusterer):
         if matrix:
             matrix += tiles_in_memory(n, rows.workers.n_jobs)
         need = FIXED_NEED + matrix * rows.dtype.itemsize + distances
+        if matrix and (wide := 3 * block_need(rows)) > FIXED_NEED:
+            need += wide  # rows of two tiles and their squares
         plan_memory(
             need + rows.memory + rows.load_memory,
             self.max_memory,

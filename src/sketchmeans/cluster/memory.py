@@ -31,6 +31,35 @@ def plan_memory(
     return budget - need
 
 
+def plan_pass(rows: Rows, max_memory: float | str | None) -> None:
+    """Raise where one pass over very wide rows would take more than `max_memory`.
+
+    Blocks of narrower rows are part of what a fit takes whatever its size.
+    """
+    # Sums over all rows, and those of a block.
+    sums = 4 * rows.n_features * 8
+    block = block_need(rows)
+    if find_adapter(rows) is not None or sums + block <= FIXED_NEED:
+        return
+    budget = memory_budget(max_memory)
+    fitting = (budget - rows.memory - sums) // max(block, 1)
+    rows.workers.limit(max(1, min(rows.workers.n_jobs, fitting)))
+    plan_memory(
+        rows.memory + sums + block * rows.workers.n_jobs,
+        budget,
+        f"A pass over rows of {rows.n_features:,} features needs {{}}",
+        "Choose features, give a sparse matrix, or raise max_memory.",
+    )
+
+
+def block_need(rows: Rows) -> int:
+    """Return the bytes of a block of rows in float64; those of CSR rows are few."""
+    if rows.is_sparse:
+        return 0
+    height = min(block_height(rows.n_features, 0), len(rows))
+    return height * rows.n_features * 8
+
+
 def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -> int:
     """Return the bytes at the peak of a fit, without threads and stored values."""
     m, d = space.n_columns, rows.n_features

@@ -340,7 +340,8 @@ class NystromKMeans(KernelClusterer):
             shift = origin(rows)
             shift = shift if shift.any() else None
         names = getattr(self, "feature_names_in_", None)
-        view = fit_reducer(reducer, shift_rows(rows, shift), names)
+        shifted = shift_rows(rows, shift)
+        view = fit_reducer(reducer, shifted, names, self.max_memory)
         if view.load_memory <= IN_MEMORY_BYTES:  # the data alone decide
             view.hold()
         return reducer, shift, view

@@ -167,6 +167,8 @@ class SketchedKMeans(Clusterer):
         sketch_rng, cluster_rng, start_rng = rngs
         with Workers(self.n_jobs) as workers:
             rows = self._training_rows(X, sample_weight, workers)
+            # Before the first pass, and before a sketch: centres may be too wide.
+            self._plan(rows, centers_need(rows, self.n_clusters, 1))
             rows.persist(self.max_memory)
             rows.widen_for(rows.moments().variance)
             space = InputSpace.of(rows, self.n_clusters)
@@ -231,7 +233,8 @@ class SketchedKMeans(Clusterer):
         k = self.n_clusters
         with progress.step("sketch"):
             names = getattr(self, "feature_names_in_", None)
-            view = fit_reducer(reducer, shift_rows(rows, space.shift), names)
+            shifted = shift_rows(rows, space.shift)
+            view = fit_reducer(reducer, shifted, names, self.max_memory)
             width = view.n_features * view.dtype.itemsize
             schedule = self._schedule(view, rows, width, start, _FINALISTS)
             sketch = view.load()
@@ -308,13 +311,7 @@ class SketchedKMeans(Clusterer):
         # Of rows that are elsewhere the client has offsets and chances, to draw some.
         each = 48 + (0 if find_adapter(view) is not None else width + 8 * restarts)
         once = centers_need(rows, self.n_clusters, n_final) + view.memory
-        spare = plan_memory(
-            once + len(rows) * each,
-            self.max_memory,
-            f"The sketch of {len(rows):,} rows needs {{}}, with centres of "
-            f"{rows.n_features:,} features",
-            "Lower the reducer's n_components or n_clusters, or raise max_memory.",
-        )
+        spare = self._plan(rows, once + len(rows) * each)
         return Schedule(
             restarts,
             self.max_iter + is_started,
@@ -322,6 +319,16 @@ class SketchedKMeans(Clusterer):
             spare,
             swaps=is_auto(self.n_init) and not is_started,
             n_final=n_final,
+        )
+
+    def _plan(self, rows: Rows, need: int) -> int:
+        """Return the bytes that are left, or raise where too few are allowed."""
+        return plan_memory(
+            need,
+            self.max_memory,
+            f"The sketch of {len(rows):,} rows needs {{}}, with centres of "
+            f"{rows.n_features:,} features",
+            "Lower the reducer's n_components or n_clusters, or raise max_memory.",
         )
 
     def _space(self, rows: Rows) -> InputSpace:

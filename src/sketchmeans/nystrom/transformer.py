@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, check_weights, validate_input
+from sketchmeans.data.lost_digits import warn_of_lost_digits
 from sketchmeans.data.rows import Block, Rows, as_rows, block_height
 from sketchmeans.kernels import (
     Kernel,
@@ -171,6 +172,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X, budget = validate_input(self, X, reset=True), memory_budget(self.max_memory)
         with Workers(self.n_jobs) as workers:
             rows = as_weighted_rows(X, sample_weight, workers)
+            warn_of_lost_digits(rows, getattr(self, "feature_names_in_", None))
             rows.persist(budget)
             kernel = resolve_kernel(kernel_of(self), rows, kernel_rng)
             warn_if_indefinite(kernel, "features approximate its positive part only")

@@ -74,8 +74,12 @@ def as_reducer(
     return chosen.set_params(**values)
 
 
-def fit_reducer(reducer: Any, rows: Rows, names: Array | None) -> Any:
+def fit_reducer(
+    reducer: Any, rows: Rows, names: Array | None, max_memory: float | str | None
+) -> Any:
     """Fit a reducer to the rows, and return the view of the rows through it.
+
+    Raises MemoryError where one of ours would take more than `max_memory` allows.
 
     Our own reducers are given the `names` of the features, so that a person can read
     which were chosen.  Weights go to every reducer whose `fit` takes them.
@@ -87,6 +91,8 @@ def fit_reducer(reducer: Any, rows: Rows, names: Array | None) -> Any:
             f"reducer={reducer!r} cannot be fitted to a Dask collection: fit it on a "
             "sample, and give X.map_blocks(reducer.transform) with reducer=None."
         )
+    if own:
+        reducer.check_memory(rows, max_memory)
     if own and (is_remote or isinstance(rows, ShiftedRows)):
         reducer.fit_view(rows)
     else:  # a transformer of another library needs a table in memory

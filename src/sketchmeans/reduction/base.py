@@ -18,11 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, validate_input
+from sketchmeans.data.lost_digits import warn_of_lost_digits
 from sketchmeans.data.rows import Block, Rows, as_rows, block_height, block_slices
 from sketchmeans.data.sampling import sample_rows
 from sketchmeans.data.sources.base import is_csr
 from sketchmeans.kernels import toarray
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
+from sketchmeans.numerics.memory import format_bytes, memory_budget
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     as_generator,
@@ -82,6 +84,21 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
     def _draw(self, rows: Rows, n_components: int, rng: np.random.Generator) -> Sketch:
         """Return the sketch for these rows, and set what is public of it."""
 
+    def _fit_bytes(self, rows: Rows) -> int:
+        """Return the bytes that `fit` takes, without blocks of rows."""
+        return 0
+
+    def check_memory(self, rows: Rows, max_memory: float | str | None) -> None:
+        """Raise MemoryError where `fit` would take more than `max_memory` allows."""
+        need, budget = self._fit_bytes(rows), memory_budget(max_memory)
+        if need > budget:
+            raise MemoryError(
+                f"{type(self).__name__} of rows of {rows.n_features:,} features needs "
+                f"{format_bytes(need)}; half of the free memory, or max_memory, is "
+                f"{format_bytes(budget)}. Lower n_components or n_clusters, or choose "
+                "another reducer."
+            )
+
     def _default_size(self) -> int:
         """Return the number of features where the user gives none."""
         return max(_FEWEST_FEATURES, _FEATURES_PER_CLUSTER * self.n_clusters)
@@ -116,7 +133,10 @@ class Reducer(TransformerMixin, BaseEstimator, ABC):
         self._check_params()
         X = validate_input(self, X, reset=True)
         with Workers(self.n_jobs) as workers:
-            return self.fit_view(as_weighted_rows(X, sample_weight, workers))
+            rows = as_weighted_rows(X, sample_weight, workers)
+            warn_of_lost_digits(rows, getattr(self, "feature_names_in_", None))
+            self.check_memory(rows, None)
+            return self.fit_view(rows)
 
     def fit_view(self, rows: Rows) -> Self:
         """Draw the sketch of rows that are seen through a view, and have no table."""

@@ -263,6 +263,9 @@ class SignProjection(ClassNamePrefixFeaturesOutMixin, Reducer):
         super()._check_params()
         check_option("method", self.method, ("gemm", "mailman"))
 
+    def _fit_bytes(self, rows: Rows) -> int:
+        return rows.n_features * -(-self._size(rows.n_features) // 8)
+
     def _draw(self, rows: Rows, n_components: int, rng: np.random.Generator) -> Signs:
         # The signs do not depend on the rows.  `transform` checks what it reads; a
         # table that is wrong from its first rows on is refused here.

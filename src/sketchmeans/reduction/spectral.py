@@ -27,6 +27,7 @@ from sketchmeans.reduction.svd import (
     exact_svd,
     fast_frobenius_svd,
     float_block,
+    range_width,
     truncated_svd,
 )
 
@@ -69,6 +70,18 @@ class SpectralReducer(Reducer):
         check_option("svd", self.svd, ("fast", "truncated", "exact"))
         if not 0.0 < check_number("eps", self.eps) < 1.0:
             raise ValueError(f"eps={self.eps!r} should be > 0 and < 1.")
+
+    def _fit_bytes(self, rows: Rows) -> int:
+        if self.svd == "exact":
+            return 0  # `check_exact_fits`, which knows how many rows are fitted
+        k = min(self._rank(), rows.n_features)
+        # Lanczos' vectors; or the test matrix, its products, and vectors of these.
+        wide = 2 * k + 20 if self.svd == "truncated" else 4 * range_width(k, self.eps)
+        return 8 * rows.n_features * min(wide, 4 * rows.n_features)
+
+    def _rank(self) -> int:
+        """Return the number of singular vectors that are wanted."""
+        return self.n_clusters
 
     def _right_vectors(
         self, rows: Rows, k: int, rng: np.random.Generator
@@ -132,6 +145,9 @@ class ApproximateSVD(ClassNamePrefixFeaturesOutMixin, SpectralReducer):
 
     def _default_size(self) -> int:
         return self.n_clusters
+
+    def _rank(self) -> int:
+        return self.n_components or self.n_clusters
 
     def _draw(
         self, rows: Rows, n_components: int, rng: np.random.Generator

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sketchmeans.data.lost_digits import describe_lost_digits
 from sketchmeans.data.preparation.column_plan import ColumnPlan, Rules, leave_out
 from sketchmeans.data.preparation.encoders import BooleanEncoder, NumberEncoder
 from sketchmeans.data.preparation.sentinels import find_number_codes
 from sketchmeans.data.preparation.values import find_writing, to_floats, to_words
 from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.parameters import warn_user
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +41,9 @@ def find_kind_of_numbers(name: str, values: Array, rules: Rules) -> ColumnPlan:
     present = values[~np.isnan(values)]
     if not len(present):
         return leave_out(name, "empty", "no value at all")
+    if wrong := describe_lost_digits(present.min(), present.max()):
+        warn_user(f"Column {name!r} is left out: {wrong}.")
+        return leave_out(name, "other", wrong)
     if len(values) > 1 and len(present) == len(values) and np.ptp(present) == 0.0:
         return leave_out(name, "constant", f"every value is {present[0]:g}")
     is_flag = (present == 0.0) | (present == 1.0)
@@ -83,7 +88,8 @@ def plan_numbers(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan
     if writing is None or values is None:
         return ColumnPlan(name, "text", "it holds other values than numbers")
     plan = _plan_values(name, values, rules)
-    assert isinstance(plan.encoder, NumberEncoder)
+    if not isinstance(plan.encoder, NumberEncoder):
+        return plan
     decimal, suffix = writing
     encoder = replace(plan.encoder, decimal=decimal, suffix=suffix)
     return ColumnPlan(name, plan.kind, plan.reason, encoder)
@@ -92,6 +98,8 @@ def plan_numbers(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan
 def _plan_values(name: str, values: Array, rules: Rules) -> ColumnPlan:
     codes = find_number_codes(values)
     clean = values[~(np.isnan(values) | np.isin(values, codes))]
+    if len(clean) and (wrong := describe_lost_digits(clean.min(), clean.max())):
+        return leave_out(name, "other", wrong)
     unit, shift = None, 0.0
     if rules.scale in ("auto", "log") and len(clean):
         unit, shift = find_log_scale(clean, always=rules.scale == "log") or (None, 0.0)

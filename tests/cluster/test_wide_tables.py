@@ -1,0 +1,64 @@
+"""Tables of very many features: what does not fit is refused before it is allocated."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans, SpectralKMeans
+from sketchmeans.reduction import ApproximateSVD, SignProjection
+
+LIMIT = 52_000_000
+
+MODELS = {
+    "sketched": SketchedKMeans(3, max_memory=LIMIT),
+    "sketched-none": SketchedKMeans(3, reducer=None, max_memory=LIMIT),
+    "sketched-sampling": SketchedKMeans(3, reducer="sampling", max_memory=LIMIT),
+    "nystrom": NystromKMeans(3, n_landmarks=9, max_memory=LIMIT),
+    "nystrom-svd": NystromKMeans(3, reducer="svd", max_memory=LIMIT),
+    "exact": KernelKMeans(3, max_memory=LIMIT),
+    "spectral": SpectralKMeans(3, max_memory=LIMIT),
+}
+
+
+def peak_of(fit):
+    """Return the bytes at the peak of a fit that may be refused, and why it was."""
+    reason = ""
+    tracemalloc.start()
+    try:
+        fit()
+    except MemoryError as error:
+        reason = str(error)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak, reason
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_wide_dense_rows_are_refused_before_a_pass(name):
+    X = np.zeros((64, 2**18), np.float32)
+    peak, reason = peak_of(lambda: MODELS[name].fit(X))
+    assert peak < LIMIT / 4
+    assert "A pass over rows of 262,144 features needs 143 MB" in reason
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_wide_sparse_rows_take_no_more_than_they_may(name):
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.integers(2**20, size=(90, 5)), axis=1).ravel()
+    rows = np.repeat(np.arange(90), 5)
+    X = sparse.csr_array((rng.normal(size=450), (rows, columns)), shape=(90, 2**20))
+    peak, reason = peak_of(lambda: MODELS[name].fit(X))
+    assert peak < LIMIT
+    assert "features" in reason or name == "exact"
+
+
+def test_a_reducer_is_refused_before_it_is_fitted(monkeypatch):
+    X = sparse.csr_array((50, 10**6))
+    svd, signs = ApproximateSVD(5, random_state=0), SignProjection(64, random_state=0)
+    monkeypatch.setattr("sketchmeans.reduction.base.memory_budget", lambda _: 10**6)
+    for reducer, need in ((svd, "672 MB"), (signs, "8 MB")):
+        peak, reason = peak_of(lambda reducer=reducer: reducer.fit(X))
+        assert peak < 10**6
+        assert f"of rows of 1,000,000 features needs {need}; half" in reason
