@@ -36,7 +36,7 @@ _RESTARTS, _PASSES, _TOLERANCE = 4, 100, 1e-3
 
 #: Neighbours in the graph that is cut, and how much larger than the cut of the smooth
 #: kernel that of the narrow one may be: so many times, and this on top.
-_NEIGHBORS, _CUT_RATIO, _SMALL_CUT = 10, 1.25, 0.02
+_NEIGHBORS, _CUT_RATIO, _SMALL_CUT = 10, 1.25, 0.01
 
 #: Agreement of two partitions from which on the smooth kernel will do.
 _SAME = 0.98
