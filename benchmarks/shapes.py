@@ -6,8 +6,9 @@ adjusted Rand index of each family; the halves are reported apart.
 
 ``python -m benchmarks.shapes speed`` times fits of rings, moons and spirals of up to a
 million rows, of MNIST and of covtype, beside a landmark-based spectral pipeline written
-plainly, `Nystroem` with `KMeans`, HDBSCAN and, as far as it goes, scikit-learn's
-`SpectralClustering`.
+plainly, `Nystroem` with `KMeans`, HDBSCAN, coreset spectral clustering (where
+`coreset-sc` is installed) and, as far as it goes, scikit-learn's `SpectralClustering`.
+The methods take turns on each table.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from sklearn.cluster import HDBSCAN, KMeans, SpectralClustering
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 
 from benchmarks.data import _file, covtype, mnist
@@ -65,6 +68,20 @@ def fit_plain_landmarks(X: Array, k: int, seed: int) -> Array:
     return KMeans(k, n_init=10, random_state=seed).fit_predict(vectors)
 
 
+def fit_coreset(X: Array, k: int, seed: int) -> Array:
+    """Return labels of coreset spectral clustering on a graph of ten neighbours.
+
+    The coreset is a hundredth of the rows, its default, but at least 2,000 rows.
+    """
+    from coreset_sc import CoresetSpectralClustering
+
+    np.random.seed(seed)  # noqa: NPY002 - the one generator that it draws from
+    graph = kneighbors_graph(X, 10, include_self=True)
+    share = min(1.0, max(0.01, 2_000 / len(X)))
+    model = CoresetSpectralClustering(k, coreset_ratio=share, ignore_warnings=True)
+    return model.fit_predict(sparse.csr_matrix(graph.maximum(graph.T)))
+
+
 METHODS: dict[str, Fit] = {
     "SpectralKMeans": lambda X, k, s: SpectralKMeans(k, random_state=s).fit_predict(X),
     "NystromKMeans": lambda X, k, s: NystromKMeans(k, random_state=s).fit_predict(X),
@@ -85,6 +102,8 @@ METHODS: dict[str, Fit] = {
         KMeans(k, n_init=1, random_state=s),
     ).fit_predict(X),
 }
+if find_spec("coreset_sc"):
+    METHODS["coreset-sc kNN"] = fit_coreset
 
 
 def report_quality(names: list[str], halves: list[str], seeds: int, drawn: int) -> None:
@@ -162,6 +181,8 @@ def _is_too_large(name: str, X: Array) -> bool:
     n, d = X.shape
     if name == "SpectralClustering kNN":
         return n > _MOST_SPECTRAL
+    if name == "coreset-sc kNN":  # the graph of many columns takes n² d
+        return d > 50
     return name in ("HDBSCAN", "plain landmarks") and (n > 250_000 or d > 50)
 
 

@@ -59,8 +59,8 @@ class KernelKMeans(KernelClusterer):
         of two rows, a `Kernel` object, or "precomputed".
     gamma : float, "mean", "median", "scale" or "auto", default="mean"
         Bandwidth of the rbf, laplacian, polynomial, sigmoid and chi2 kernels;
-        "mean" is one over twice the mean squared distance for rbf; "auto" takes 1, 3,
-        10 or 30 times that, whichever gives the most stable clusters.
+        "mean" is one over twice the mean squared distance for rbf; "auto" takes a
+        narrower one where clusters of a sample, in few dimensions, allow it.
     degree, coef0 : float, default=3 and 1
         Of the polynomial and sigmoid kernels; of these and `gamma`, what the kernel
         does not have is left out with a warning.

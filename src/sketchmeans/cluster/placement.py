@@ -45,7 +45,7 @@ _GAMMA_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
 _MOST_WHITENED, _ROWS_PER_FEATURE, _NEARLY_ROUND = 64, 10, 2.0
 
 #: Numbers of neighbours that "auto" tries.
-_SCALES = (4, 6, 8, 11, 15, 20, 30)
+_SCALES = (4, 6, 8, 11, 15, 20)
 
 
 def landmark_sizes(model: Any, rows: Rows) -> list[int]:

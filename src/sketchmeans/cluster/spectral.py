@@ -96,7 +96,7 @@ class SpectralKMeans(Clusterer):
         Number of landmarks p.  "auto" tries 0.4 and 0.75 of the rows, at most 1,066 and
         2,000; for "rbf" at most 400.
     n_neighbors : int or "auto", default="auto"
-        Landmarks s that a row is connected to.  "auto" tries 4 to 30 on a sample and
+        Landmarks s that a row is connected to.  "auto" tries 4 to 20 on a sample and
         keeps the one with the clearest clusters; see `scale_path_`.
     whiten : bool or "auto", default="auto"
         Whether distances are those of rows whose covariance is made the identity, as
