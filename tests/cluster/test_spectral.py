@@ -134,6 +134,18 @@ def test_passes_never_raise_the_cut(moons):
         assert model.converged_
 
 
+
+def test_passes_stop_when_the_cut_no_longer_falls():
+    X = np.random.default_rng(3).normal(size=(2000, 2))
+    tight = SpectralKMeans(8, random_state=0, tol=0.0).fit(X)
+    loose = SpectralKMeans(8, random_state=0, tol=0.01).fit(X)
+    # The cost is the cut and a constant, so the path of one is that of the other.
+    cuts = tight.ncut_ + len(X) * (np.array(tight.cost_path_) - tight.cost_)
+    drops = -np.diff(cuts) / cuts[:-1]
+    assert loose.converged_
+    assert loose.n_iter_ == 2 + int(np.argmax(drops <= 0.01)) < tight.n_iter_
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_the_cut_is_never_below_its_bound(seed):
     rng = np.random.default_rng(seed)

@@ -85,6 +85,10 @@ class CutSearch:
         degrees = np.asarray(gram.sum(axis=1)).ravel()
         labels = self._cluster_landmarks(spectrum, degrees, k, rng, engine.rows)
         centers = _start_centers(engine, gram, degrees, labels, k)
+        # The cost is the cut and a constant: Σ k(x, x) − k, over the weight.
+        present = degrees > 0.0
+        lengths = gram.diagonal()[present] / degrees[present]
+        floor = float(lengths.sum() - k) / float(degrees.sum())
 
         def run(loop: SavedLoop | None = None) -> list[LloydResult]:
             return lloyd(
@@ -94,6 +98,7 @@ class CutSearch:
                 tol=self.tol,
                 on_pass=on_pass,
                 saved=loop,
+                floor=floor,
             )
 
         if saved is None:

@@ -106,8 +106,8 @@ class SpectralKMeans(Clusterer):
         Restarts of k-means on the landmarks; "auto" is 12.
     max_iter : int, default=300
         Maximum number of passes over all rows.
-    tol : float, default=0
-        Relative drop of the cost over a pass at which passes stop; at 0 they go on
+    tol : float, default=1e-4
+        Relative drop of the cut over a pass at which passes stop; at 0 they go on
         until no label changes.
     max_memory : int, str or None, default=None
         Bytes, or a string such as "2GB", that the fit may use beyond its input; None
@@ -195,7 +195,7 @@ class SpectralKMeans(Clusterer):
     whiten: bool | str = "auto"
     n_init: int | str = "auto"
     max_iter: int = 300
-    tol: float = 0.0
+    tol: float = 1e-4
     max_memory: float | str | None = None
     n_jobs: int | None = None
     verbose: int = 0

@@ -83,11 +83,12 @@ def lloyd(
     on_pass: OnPass | None = None,
     saved: SavedLoop | None = None,
     cost_before: float | None = None,
+    floor: float = 0.0,
 ) -> list[LloydResult]:
     """Alternate assignment and update until no restart's cost falls by more than `tol`.
 
     A restart has converged when an iteration lowers its cost by no more than `tol`
-    times the cost, or changes no label.  The result holds labels, centres and cost that
+    times the cost, less a constant part of it that is the `floor`, or changes no label.  The result holds labels, centres and cost that
     belong together: rows are assigned to exactly these centres.  There is a result for
     each restart; the state after each iteration is left with `saved`.  `cost_before` is
     what the first iteration of a lone restart is compared with, if that is known.
@@ -103,7 +104,7 @@ def lloyd(
         found = engine.assign(state.centers, before)
         check_no_overflow(found.costs)
         state.iteration += 1
-        moving = _record(state, found, tol, cost_before)
+        moving = _record(state, found, tol, cost_before, floor)
         best = min(result.cost for result in state.results)
         if on_pass is not None and on_pass(state.iteration, best):
             for restart in state.active:
@@ -126,7 +127,11 @@ def _with_engine(state: LloydState, engine: Assigner) -> LloydState:
 
 
 def _record(
-    state: LloydState, found: PassResult, tol: float, cost_before: float | None
+    state: LloydState,
+    found: PassResult,
+    tol: float,
+    cost_before: float | None,
+    floor: float,
 ) -> list[int]:
     """Take in the results of a pass; return the positions of restarts that go on.
 
@@ -157,7 +162,7 @@ def _record(
                 result, previous.converged = previous, True
             else:
                 result.cost_path = previous.cost_path
-                is_small = gain <= tol * previous.cost
+                is_small = gain <= tol * (previous.cost - floor)
                 result.converged = is_small or not found.labels_changed[position]
             state.results[restart] = result
         result.cost_path.append(cost)
