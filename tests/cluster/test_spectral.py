@@ -134,7 +134,6 @@ def test_passes_never_raise_the_cut(moons):
         assert model.converged_
 
 
-
 def test_passes_stop_when_the_cut_no_longer_falls():
     X = np.random.default_rng(3).normal(size=(2000, 2))
     tight = SpectralKMeans(8, random_state=0, tol=0.0).fit(X)

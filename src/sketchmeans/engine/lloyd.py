@@ -88,10 +88,11 @@ def lloyd(
     """Alternate assignment and update until no restart's cost falls by more than `tol`.
 
     A restart has converged when an iteration lowers its cost by no more than `tol`
-    times the cost, less a constant part of it that is the `floor`, or changes no label.  The result holds labels, centres and cost that
-    belong together: rows are assigned to exactly these centres.  There is a result for
-    each restart; the state after each iteration is left with `saved`.  `cost_before` is
-    what the first iteration of a lone restart is compared with, if that is known.
+    times the cost, less a constant part of it that is the `floor`, or changes no label.
+    The result holds labels, centres and cost that belong together: rows are assigned to
+    exactly these centres.  There is a result for each restart; the state after each
+    iteration is left with `saved`.  `cost_before` is what the first iteration of a lone
+    restart is compared with, if that is known.
     """
     state, before = LloydState.start(centers), None
     earlier = None if saved is None else saved.resume()
