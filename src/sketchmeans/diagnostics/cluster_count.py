@@ -39,7 +39,7 @@ _CLEAR_GAP, _NO_GAP, _LARGE_GAP = 0.3, -0.1, 0.6
 _HARDLY, _THE_SAME = 0.75, 0.985
 #: Subsamples of each of two tables of noise, for each of the table.
 _NOISE_SHARE = 0.6
-#: Differences in agreement that do not count; and those where the gap is this large, and
+#: Differences in agreement that do not count; and those where the gap is this large and
 #: at least half as large as the largest: rows between many clusters change sides.
 _AS_STABLE, _SEPARATED, _SEPARATING_GAP = 0.04, 0.08, 0.7
 #: Rows on which kernel k-means and cuts are compared, and when they count as equal.
