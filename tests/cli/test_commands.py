@@ -247,6 +247,14 @@ def test_names_with_commas_are_quoted(run, tmp_path):
         *("--columns", "d", "--json"),
     )
     assert said.json["columns"] == ["a,b", "c", "d"]
+    said = run("fit", tmp_path / "x.csv", "-k", 2, "--exclude", "a,b")
+    refused(said, 1, "no columns 'a', 'b'.*A name with a comma needs quotes: '\"a,b\"'")
+
+
+def test_a_table_in_place_of_the_model_is_named(data, run):
+    refused(
+        run("predict", "shop.csv", "shop.csv"), 1, "shop.csv is a table, not a model"
+    )
 
 
 def test_warnings_are_lines(data, run):
@@ -826,7 +834,7 @@ def test_wrong_usage_gets_one_line(arguments, text, data, run):
             "fit DATA -k 3 TABLE --max-memory 1MB",
             "--max-memory allows .* or raise --max-memory",
         ),
-        ("predict DATA DATA", "cannot be loaded"),
+        ("predict DATA DATA", "is a table, not a model"),
         ("predict nowhere.skm DATA", "nowhere.skm"),
         ("info nowhere.csv", "There is no file nowhere.csv"),
     ],

@@ -137,7 +137,22 @@ def test_spellings_of_yes_and_of_answers_are_one():
     )
     assert flags.kind == "boolean"
     answers = draw("never", "Never", "often", "ALWAYS", "Often")
-    assert plan(pd.DataFrame({"x": answers, "beside": 1})).kind == "ordinal"
+    found = plan(pd.DataFrame({"x": answers, "beside": 1}))
+    assert [level.lower() for level in found.encoder.levels] == [
+        "never",
+        "often",
+        "always",
+    ]
+    assert_array_equal(encode(found, ["Never", "NEVER", "oFTEN"])[:, 0], [1, 1, 2])
+
+
+@FORMS
+def test_no_answer_among_few_numbers(form, tmp_path):
+    found = plan(open_as(form, draw("1", "2", "3", "4", "k.A."), tmp_path))
+    assert found.kind == "numeric"
+    assert_array_equal(
+        encode(found, ["k.A.", "2", "\u2013"])[:, 0], [np.nan, 2, np.nan]
+    )
 
 
 def test_levels_that_were_listed_apart_stay_apart():

@@ -88,6 +88,8 @@ def plan_table(
             f"{show_names(aside)} is left out."
         )
     records = table.records(list(columns))
+    if not len(records):
+        raise ValueError(f"{table.path} has no rows.")
     if table.dialect is None:  # of text, such a line is left out
         _warn_of_total(table.path, records)
     sample = _draw_sample(records, check_weights(sample_weight, len(records)))

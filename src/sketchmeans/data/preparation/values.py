@@ -18,7 +18,23 @@ if TYPE_CHECKING:
 
 #: Words that stand for a missing value, in lower case.
 MISSING_WORDS = frozenset(
-    ("", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "?", "missing", ".")
+    (
+        *(
+            "",
+            "na",
+            "n/a",
+            "#n/a",
+            "#nv",
+            "<na>",
+            "nan",
+            "null",
+            "none",
+            "-",
+            "--",
+            "?",
+        ),
+        *("\u2013", "\u2014", "missing", ".", "n.a.", "k.a.", "k. a.", "keine angabe"),
+    )
 )
 #: Words of yes and no, in lower case.
 TRUE_WORDS = frozenset(
