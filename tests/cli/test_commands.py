@@ -481,6 +481,18 @@ def test_labels_beside_identifiers_and_columns(tmp_path, run):
         refused(run("predict", model, tmp_path / "t.csv", *wrong), 2, "--id")
 
 
+def test_names_of_columns_are_no_formulas(tmp_path, run):
+    size = np.repeat([1.0, 5.0], 30) + np.arange(60) / 100
+    names = ["=HYPERLINK(A1)", "-size"]
+    frame = pd.DataFrame(np.c_[size, -(size**2)], columns=names)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model, out = tmp_path / "m.skm", tmp_path / "out.csv"
+    assert run("fit", tmp_path / "t.csv", "-k", "2", "--model", model).code == 0
+    said = run("predict", model, tmp_path / "t.csv", "--keep-columns", "-o", out)
+    assert said.code == 0
+    assert pd.read_csv(out).columns.tolist()[:2] == ["'=HYPERLINK(A1)", "'-size"]
+
+
 def test_files_without_names_have_ids_by_position(tmp_path, run, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ids, size = np.arange(60) + 1000, np.repeat([1.0, 5.0], 30) + np.arange(60) / 100
