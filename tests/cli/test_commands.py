@@ -251,12 +251,6 @@ def test_names_with_commas_are_quoted(run, tmp_path):
     refused(said, 1, "no columns 'a', 'b'.*A name with a comma needs quotes: '\"a,b\"'")
 
 
-def test_a_table_in_place_of_the_model_is_named(data, run):
-    refused(
-        run("predict", "shop.csv", "shop.csv"), 1, "shop.csv is a table, not a model"
-    )
-
-
 def test_warnings_are_lines(data, run):
     said = run("fit", data / "shop.csv", "-k", 3, *TABLE, "--max-iter", 1, "--quiet")
     assert said.code == 0
