@@ -10,7 +10,7 @@ from pyarrow import csv, feather
 from pyarrow import parquet as pq
 
 from sketchmeans import KernelKMeans, NystromKMeans, TableClusterer, open_rows
-from sketchmeans.data.sources import files
+from sketchmeans.data.sources import files, open_records
 from tests.numerics.test_memory import _run, linux
 from tests.pairs import every_value
 from tests.written import X
@@ -138,3 +138,28 @@ measure(lambda: {"n": len(model.fit(sys.argv[1]).labels_)})
     path.unlink()  # pytest would keep it
     assert found["n"] == n
     assert found["peak"] < 180_000_000
+
+
+def test_reading_a_raw_table_is_counted(tmp_path):
+    n = 60_000
+    words = np.array(["red", "green", "blue"])[np.arange(n) % 3]
+    columns = {"word": words, "x": np.sin(np.arange(n)), "y": np.cos(np.arange(n))}
+    for number in range(4):
+        csv.write_csv(pa.table(columns), tmp_path / f"{number}.csv")
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(tmp_path / "0.csv")
+    assert model.prepare(tmp_path / "0.csv").memory > 24e6
+    records = open_records(str(tmp_path / "*.csv"))
+    for start in range(0, len(records), n // 2):
+        records.read(start, start + n // 2)
+    is_kept = [bool(part._cache) for part in records._parts]
+    assert is_kept == [False, False, True, True]
+
+
+def test_rows_of_a_raw_table_are_taken_in_any_order():
+    n = 9_000
+    frame = {"word": [f"w{i % 5}" for i in range(n)], "x": np.arange(n) % 1_000}
+    table = pa.table(frame)
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(table)
+    source = model.prepare(table)
+    numbers = np.random.default_rng(0).permutation(n)
+    np.testing.assert_array_equal(source.take(numbers), source.read(0, n)[numbers])

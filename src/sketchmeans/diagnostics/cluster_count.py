@@ -40,7 +40,7 @@ _HARDLY, _THE_SAME = 0.75, 0.985
 #: Subsamples of each of two tables of noise, for each of the table.
 _NOISE_SHARE = 0.6
 #: Differences in agreement that do not count; and those where the gap is this large and
-#: at least half as large as the largest: rows between many clusters change sides.
+#: about as large as the largest: rows between many clusters change sides.
 _AS_STABLE, _SEPARATED, _SEPARATING_GAP = 0.04, 0.08, 0.7
 #: Rows on which kernel k-means and cuts are compared, and when they count as equal.
 _MOST_COMPARED, _SAME_CLUSTERS = 2_000, 0.75
@@ -306,7 +306,7 @@ def _choose(mean: Array, beyond_noise: Array, eigengap: Array) -> tuple[int, boo
     supported = differs & (mean >= _HARDLY)
     if not supported.any():
         return int(np.argmax(mean)), False
-    least_gap = max(_SEPARATING_GAP, 0.5 * eigengap[supported].max())
+    least_gap = max(_SEPARATING_GAP, 0.8 * eigengap[supported].max())
     differences = np.where(eigengap >= least_gap, _SEPARATED, _AS_STABLE)
     stable = supported & (mean >= mean[supported].max() - differences)
     return int(np.flatnonzero(stable)[-1]), True
