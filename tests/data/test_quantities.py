@@ -188,3 +188,14 @@ def test_what_is_no_time_is_an_error():
     model = TableClusterer(NystromKMeans(2, random_state=0)).fit(frame)
     with pytest.raises(ValueError, match=r"row 1, column 'x': 'noonish' is not a num"):
         model.predict(pd.DataFrame({"x": ["08:30", "noonish"], "beside": [0.0, 1.0]}))
+
+
+def test_the_row_of_a_wrong_value_is_that_of_the_table(tmp_path):
+    """Also where rows are taken in another order, as those of a sample are."""
+    model = TableClusterer(NystromKMeans(2, random_state=0))
+    model.fit(pd.DataFrame({"x": TIMES, "beside": BESIDE}))
+    wrong = pd.DataFrame({"x": TIMES, "beside": BESIDE})
+    wrong.loc[250, "x"] = "noonish"
+    source = model.prepare(wrong)
+    with pytest.raises(ValueError, match=r"row 250, column 'x'"):
+        source.take(np.array([280, 250, 3]))

@@ -128,8 +128,7 @@ class EncodedSource(Source):
             try:
                 new = plan.encoder.encode(records.column(name), out[:, span])
             except OtherKindError as error:
-                is_run = isinstance(rows, slice)
-                row = rows.start + error.row if is_run else int(rows[error.row])
+                row = int(np.arange(len(self))[rows][error.row])
                 raise ValueError(
                     f"{self.path} has another kind of value in row {row}, column "
                     f"{name!r}: {error}. Correct it, or leave out the column with "
