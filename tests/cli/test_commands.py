@@ -247,6 +247,8 @@ def test_names_with_commas_are_quoted(run, tmp_path):
         *("--columns", "d", "--json"),
     )
     assert said.json["columns"] == ["a,b", "c", "d"]
+    said = run("fit", tmp_path / "x.csv", "-k", 2, "--exclude", "a,b")
+    refused(said, 1, "no columns 'a', 'b'.*A name with a comma needs quotes: '\"a,b\"'")
 
 
 def test_warnings_are_lines(data, run):
@@ -471,6 +473,18 @@ def test_labels_beside_identifiers_and_columns(tmp_path, run):
         assert read["note"].tolist()[:2] == [first, "plain"]
     for wrong in (("--id", "nobody"), ("--id", "id", "-o", tmp_path / "l.npy")):
         refused(run("predict", model, tmp_path / "t.csv", *wrong), 2, "--id")
+
+
+def test_names_of_columns_are_no_formulas(tmp_path, run):
+    size = np.repeat([1.0, 5.0], 30) + np.arange(60) / 100
+    names = ["=HYPERLINK(A1)", "-size"]
+    frame = pd.DataFrame(np.c_[size, -(size**2)], columns=names)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model, out = tmp_path / "m.skm", tmp_path / "out.csv"
+    assert run("fit", tmp_path / "t.csv", "-k", "2", "--model", model).code == 0
+    said = run("predict", model, tmp_path / "t.csv", "--keep-columns", "-o", out)
+    assert said.code == 0
+    assert pd.read_csv(out).columns.tolist()[:2] == ["'=HYPERLINK(A1)", "'-size"]
 
 
 def test_files_without_names_have_ids_by_position(tmp_path, run, monkeypatch):
@@ -826,7 +840,7 @@ def test_wrong_usage_gets_one_line(arguments, text, data, run):
             "fit DATA -k 3 TABLE --max-memory 1MB",
             "--max-memory allows .* or raise --max-memory",
         ),
-        ("predict DATA DATA", "cannot be loaded"),
+        ("predict DATA DATA", "is a table, not a model"),
         ("predict nowhere.skm DATA", "nowhere.skm"),
         ("info nowhere.csv", "There is no file nowhere.csv"),
     ],

@@ -244,7 +244,7 @@ def test_a_refit_keeps_its_segments(run):
         ("drift m.skm new.csv --level 2", 2, "--level"),
         ("drift m.skm new.csv -o drift.pdf", 2, "should end in .html"),
         ("drift m.skm nowhere.csv", 1, "nowhere.csv"),
-        ("drift new.csv new.csv", 1, "cannot be loaded"),
+        ("drift new.csv new.csv", 1, "is a table, not a model"),
         ("explain m.skm new.csv Ada", 2, "ROW Ada should be the number of a row"),
         ("explain m.skm new.csv 600", 1, "below 600"),
         ("explain m.skm new.csv Ada --id name", 2, "--id name should be a column"),

@@ -6,11 +6,12 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import feather
+from pyarrow import csv, feather
 from pyarrow import parquet as pq
 
 from sketchmeans import KernelKMeans, NystromKMeans, TableClusterer, open_rows
-from sketchmeans.data.sources import files
+from sketchmeans.data.sources import files, open_records
+from tests.numerics.test_memory import _run, linux
 from tests.pairs import every_value
 from tests.written import X
 
@@ -105,3 +106,60 @@ def test_features_by_the_billion(tmp_path):
     path.write_text("1 1:1\n1 2000000000:1\n1 5:2\n")
     with pytest.raises(MemoryError, match=r"rows of 2,000,000,000 features .* 64 GB"):
         NystromKMeans(2, max_memory="1GB").fit(path)
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.memory
+@pytest.mark.process
+def test_a_raw_table_stays_in_its_budget(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 260_000
+    groups = rng.integers(4, size=n)
+    words = np.array(["basic", "plus", "pro", "team", "trial"])
+    columns = {
+        "id": np.arange(n),
+        "revenue": np.exp(rng.normal(groups, 1.0)).round(2),
+        "plan": words[np.where(rng.random(n) < 0.7, groups, 4)],
+        "city": words[rng.integers(5, size=n)],
+        "day": np.datetime64("2020-01-01") + rng.integers(900, size=n),
+        "note": words[rng.integers(5, size=n)],
+        **{f"x{j}": (groups + rng.normal(size=n)).round(4) for j in range(4)},
+    }
+    path = tmp_path / "table.csv"
+    csv.write_csv(pa.table(columns), path)
+    code = """
+import pyarrow.compute, pyarrow.csv
+from sketchmeans import TableClusterer
+model = TableClusterer(NystromKMeans(4, max_memory="180MB", random_state=0, n_jobs=2))
+measure(lambda: {"n": len(model.fit(sys.argv[1]).labels_)})
+"""
+    found = _run(code, path)
+    path.unlink()  # pytest would keep it
+    assert found["n"] == n
+    assert found["peak"] < 180_000_000
+
+
+def test_reading_a_raw_table_is_counted(tmp_path):
+    n = 60_000
+    words = np.array(["red", "green", "blue"])[np.arange(n) % 3]
+    columns = {"word": words, "x": np.sin(np.arange(n)), "y": np.cos(np.arange(n))}
+    for number in range(4):
+        csv.write_csv(pa.table(columns), tmp_path / f"{number}.csv")
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(tmp_path / "0.csv")
+    assert model.prepare(tmp_path / "0.csv").memory > 24e6
+    records = open_records(str(tmp_path / "*.csv"))
+    for start in range(0, len(records), n // 2):
+        records.read(start, start + n // 2)
+    is_kept = [bool(part._cache) for part in records._parts]
+    assert is_kept == [False, False, True, True]
+
+
+def test_rows_of_a_raw_table_are_taken_in_any_order():
+    n = 9_000
+    frame = {"word": [f"w{i % 5}" for i in range(n)], "x": np.arange(n) % 1_000}
+    table = pa.table(frame)
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(table)
+    source = model.prepare(table)
+    numbers = np.random.default_rng(0).permutation(n)
+    np.testing.assert_array_equal(source.take(numbers), source.read(0, n)[numbers])

@@ -172,3 +172,19 @@ def test_urls_are_read_through_fsspec(bucket):
         open_rows(f"{bucket}/c.csv")
     with pytest.raises(ValueError, match=r"nowhere://x\.csv cannot be opened"):
         open_rows("nowhere://x.csv")
+
+
+def test_a_stream_that_has_been_read_is_an_error():
+    table = pa.table({"a": np.arange(40.0) % 7, "b": ["x", "y"] * 20})
+    reader = table.to_reader()
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(reader)
+    for work in (model.fit, model.predict):
+        with pytest.raises(ValueError, match="RecordBatchReader has no rows: a stream"):
+            work(reader)
+
+
+@pytest.mark.parametrize("form", [lambda t: t, lambda t: t.to_pandas(), pl.from_arrow])
+def test_a_raw_table_without_rows_is_an_error(form):
+    empty = pa.table({"a": pa.array([], "float64"), "b": pa.array([], "string")})
+    with pytest.raises(ValueError, match="has no rows"):
+        TableClusterer(NystromKMeans(2)).fit(form(empty))

@@ -7,6 +7,7 @@ from sklearn.datasets import make_blobs, make_circles
 from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans.diagnostics import are_round, choose_n_clusters
+from sketchmeans.diagnostics.cluster_count import _choose
 from sketchmeans.diagnostics.noise import make_noise
 from sketchmeans.diagnostics.resampling import _compare_all, jackknife_pairs
 
@@ -36,6 +37,19 @@ def test_noise_has_no_clear_number(X):
     found = choose_n_clusters(X, range(2, 6), random_state=0)
     assert not found.is_clear
     assert "No number of clusters is clear" in found.note
+
+
+def test_a_large_gap_counts_beside_agreement():
+    """Of many groups that overlap, or in noise on whose halves samples agree, too."""
+    agreement = np.array([1.0, 0.76, 0.97, 0.94, 0.88])
+    beyond = np.ones(5, bool)
+    gap = np.array([0.7, 0.1, 0.2, 1.6, 0.0])
+    assert _choose(agreement, beyond, gap) == (3, True)
+    assert _choose(agreement, beyond, np.where(gap > 1.0, 0.5, gap)) == (0, True)
+    assert _choose(agreement[1:], ~beyond[1:], np.zeros(4))[1] is False
+    for size, is_clear in ((0.7, True), (0.5, False)):
+        halves = np.array([size, 0.0, 0.0, 0.0, 0.0])
+        assert _choose(agreement, ~beyond, halves) == (0, is_clear)
 
 
 def test_categories_alone_are_no_clusters():

@@ -156,6 +156,8 @@ def test_words_as_they_are_written():
     for name in ("plan", "active", "mood"):
         feeds[name] = few[[name]].to_numpy(object)
     assert_array_equal(run(model, feeds), expected)
+    feeds["plan"] = few[["plan"]].map(str.upper).to_numpy(object)
+    assert_array_equal(run(model, feeds), expected)
 
 
 def test_tables_without_names_and_rows_that_are_not_finite():
@@ -218,6 +220,16 @@ def test_dates_have_age_and_cycles():
     found = compare_onnx(model, frame)
     assert len(found.rows) == 0
     assert len(set(model.labels_)) == 3
+
+
+def test_times_of_a_night_are_hours():
+    rng = np.random.default_rng(0)
+    hours = (24.0 + rng.normal(0.0, 1.5, 600) + 3.0 * rng.integers(2, size=600)) % 24.0
+    written = [f"{int(h):02d}:{int(h * 60) % 60:02d}" for h in hours]
+    frame = pd.DataFrame({"start": written, "size": rng.normal(size=600)})
+    model = table_model().fit(frame)
+    assert model.plan_[0].encoder.day_start > 0.0
+    assert len(compare_onnx(model, frame).rows) == 0
 
 
 def test_given_kernels_are_refused():

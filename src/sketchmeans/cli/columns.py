@@ -54,7 +54,10 @@ def print_used_columns(screen: Screen, model: Any) -> None:
 
 def _describe(column: ColumnPlan) -> str:
     """Return a column for a list, with what a user should know of it."""
-    said = ("missing value", "swapped", "in spite", "depends little", "other forms")
+    said = (
+        *("missing value", "swapped", "in spite", "depends little", "other forms"),
+        *("counts as", "times in hours", "with factors"),
+    )
     if any(words in column.reason for words in said):
         return f"{column.name} ({column.reason})"
     return column.name

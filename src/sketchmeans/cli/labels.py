@@ -155,7 +155,7 @@ def put_beside(
 
 
 def _disarm(table: pa.Table) -> pa.Table:
-    """Put an apostrophe before texts that a spreadsheet would run as formulas."""
+    """Put an apostrophe before texts and names that a spreadsheet runs as formulas."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -171,4 +171,7 @@ def _disarm(table: pa.Table) -> pa.Table:
                 safe = pc.binary_join_element_wise("'", column, "")
                 column = pc.if_else(armed, safe, column)
             table = table.set_column(i, field.name, column)
-    return table
+    names = [
+        f"'{name}" if re.match(_FORMULA, name) else name for name in table.schema.names
+    ]
+    return table.rename_columns(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,8 +14,10 @@ from sketchmeans.cli.files import (
     STREAM,
     check_outputs,
     find_swapped,
+    is_model,
     open_model_rows,
     open_table,
+    suffix_in,
 )
 from sketchmeans.cli.labels import (
     choose_beside,
@@ -112,7 +115,10 @@ def load_clusters(path: str, *, takes_pipelines: bool = True) -> Any:
     from sklearn.pipeline import Pipeline
 
     from sketchmeans import load
+    from sketchmeans.data.sources import FORMATS
 
+    if suffix_in(path, FORMATS) and Path(path).is_file() and not is_model(path):
+        raise ValueError(f"{path} is a table, not a model: fit --model writes one.")
     fitted = load(path)
     if isinstance(fitted, Pipeline) and not takes_pipelines:
         raise ValueError(

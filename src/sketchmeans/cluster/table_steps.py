@@ -36,7 +36,7 @@ from sketchmeans.data.preparation.scaling import n_blocks
 from sketchmeans.data.source_rows import SourceRows
 from sketchmeans.engine.progress import Progress
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.memory import format_bytes
+from sketchmeans.numerics.memory import format_bytes, release_free_memory
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import check_option
 
@@ -161,6 +161,8 @@ def fit_preparation(
         preparation, kept = fit_scaling(
             source, scaling, missing, workers, on_block, unit_weights, layout
         )
+    if plan:
+        release_free_memory()
     for name in ("feature_names_in_", "zero_based_"):
         model.__dict__.pop(name, None)
     model.plan_ = plan

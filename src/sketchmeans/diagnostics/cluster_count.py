@@ -32,14 +32,16 @@ from sketchmeans.theory.results import Result
 
 #: By how much the logarithm of an eigengap has to exceed those of noise, by how much it
 #: may fall short of them where all samples find the same clusters, and where it is
-#: enough alone: samples of a line agree on any number, too.
-_CLEAR_GAP, _NO_GAP, _LARGE_GAP = 0.3, -0.1, 1.0
+#: enough alone: samples of a line agree on any number, too, and tables of one group of
+#: another shape than noise has, such as a bent one, have gaps of up to 0.5.
+_CLEAR_GAP, _NO_GAP, _LARGE_GAP = 0.3, -0.1, 0.6
 #: Agreement below which no number is clear, and from which on clusters are the same.
 _HARDLY, _THE_SAME = 0.75, 0.985
 #: Subsamples of each of two tables of noise, for each of the table.
 _NOISE_SHARE = 0.6
-#: Differences in agreement that do not count.
-_AS_STABLE = 0.04
+#: Differences in agreement that do not count; and those where the gap is this large and
+#: about as large as the largest: rows between many clusters change sides.
+_AS_STABLE, _SEPARATED, _SEPARATING_GAP = 0.04, 0.08, 0.7
 #: Rows on which kernel k-means and cuts are compared, and when they count as equal.
 _MOST_COMPARED, _SAME_CLUSTERS = 2_000, 0.75
 #: Rows of more columns are replaced by so many principal components.
@@ -121,7 +123,7 @@ def choose_n_clusters(
     ks: Sequence[int] = tuple(range(2, 13)),
     *,
     n_subsamples: int = 10,
-    subsample_size: int = 1_200,
+    subsample_size: int = 2_000,
     confidence: float = 0.95,
     sample_weight: Any = None,
     n_jobs: int | None = None,
@@ -131,10 +133,10 @@ def choose_n_clusters(
 
     Each subsample is cut into k clusters by the eigenvectors of graphs of several
     scales, as in `SpectralKMeans`.  A number counts if the clusters of different
-    subsamples agree, more than on tables of noise with the same covariance (and the
-    same categories), and if the eigengap after it exceeds those of noise.  Of the
-    numbers on which samples agree about as well, the largest is taken: two large
-    groups are often stable, too, but say less.  Costs seconds, whatever n is.
+    subsamples agree, and if that and the eigengap after it exceed those of tables of
+    noise with the same covariance (and the same categories), or the eigengap alone by
+    far.  Of the numbers on which samples agree about as well, the largest is taken:
+    two large groups are often stable, too, but say less.  Costs seconds, whatever n is.
 
     Parameters
     ----------
@@ -144,7 +146,7 @@ def choose_n_clusters(
         Numbers of clusters, from 2 to a third of the rows.
     n_subsamples : int, default=10
         At least 3; 0.6 times as many of each of two tables of noise are compared with.
-    subsample_size : int, default=1,200
+    subsample_size : int, default=2,000
         Rows of a subsample: at most 0.8 of all rows.
     confidence : float, default=0.95
         Of each interval, by the jackknife over subsamples.
@@ -304,8 +306,10 @@ def _choose(mean: Array, beyond_noise: Array, eigengap: Array) -> tuple[int, boo
     supported = differs & (mean >= _HARDLY)
     if not supported.any():
         return int(np.argmax(mean)), False
-    most = mean[supported].max()
-    return int(np.flatnonzero(supported & (mean >= most - _AS_STABLE))[-1]), True
+    least_gap = max(_SEPARATING_GAP, 0.8 * eigengap[supported].max())
+    differences = np.where(eigengap >= least_gap, _SEPARATED, _AS_STABLE)
+    stable = supported & (mean >= mean[supported].max() - differences)
+    return int(np.flatnonzero(stable)[-1]), True
 
 
 def _explain(k: int, is_clear: bool, agreed: float, by_chance: float) -> str:

@@ -21,7 +21,7 @@ from sketchmeans.numerics.parallel import Workers
 NEIGHBORS = (4, 7, 12, 20)
 #: Share of the rows in a subsample, and of landmarks among these, at most so many, and
 #: at least so many for each cluster.
-_SUBSAMPLE, _LANDMARKS, _MOST_LANDMARKS, _PER_CLUSTER = 0.8, 0.5, 600, 4
+_SUBSAMPLE, _LANDMARKS, _MOST_LANDMARKS, _PER_CLUSTER = 0.8, 0.5, 1_000, 4
 #: Rows that are labelled by all subsamples.
 _JUDGES = 500
 #: Random starts and most passes of k-means on the eigenvectors.

@@ -174,6 +174,9 @@ def _add_column(graph: Graph, column: Any) -> str:
     x = graph.input(column.name, "float64", 1)
     if isinstance(encoder, DateEncoder):
         return _add_date(graph, x, encoder)
+    if encoder.day_start:
+        is_early = graph.add("Less", x, np.array([[encoder.day_start]]))
+        x = graph.add("Where", is_early, graph.add("Add", x, np.array([[24.0]])), x)
     for sentinel in encoder.sentinels:
         is_code = graph.add("Equal", x, np.array([[sentinel]]))
         x = graph.add("Where", is_code, np.full((1, 1), np.nan), x)
@@ -229,7 +232,8 @@ def _list_words(encoder: Any) -> tuple[dict[str, int], Array]:
     else:
         k = len(encoder.levels)
         table = np.vstack([np.eye(k), encoder.shares[None], np.full((1, k), np.nan)])
-        known = {level: i for i, level in enumerate(encoder.levels)}
+        known = {f: i for i, word in enumerate(encoder.levels) for f in _spell(word)}
+        known |= {level: i for i, level in enumerate(encoder.levels)}
         for row, name in ((k, OTHER), (k + 1, MISSING)):
             if name in known:
                 table[row] = table[known[name]]

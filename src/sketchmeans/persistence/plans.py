@@ -13,6 +13,7 @@ from sketchmeans.data.preparation import (
     OrdinalEncoder,
 )
 from sketchmeans.data.preparation.encoders import CYCLES
+from sketchmeans.data.preparation.quantities import CLOCK
 from sketchmeans.data.preparation.values import DATE_FORMATS
 from sketchmeans.persistence.kinds import (
     POSITIVE,
@@ -33,8 +34,9 @@ _NUMBER = Record(
         "shift": REAL,
         "sentinels": _SENTINELS,
         "missing_words": Many(text()),
-        "decimal": nullable(text(".", ",")),
+        "decimal": nullable(text(".", ",", CLOCK)),
         "suffix": text(),
+        "day_start": REAL,
     },
 )
 _BOOLEAN = Record("BooleanEncoder", BooleanEncoder, {"words": Many(text(), 2)})

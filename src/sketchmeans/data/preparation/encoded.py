@@ -17,8 +17,9 @@ from sketchmeans.data.sources.derived import WrappedSource
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import warn_user
 
-#: Bytes that a value of a record takes while it is encoded.
-_VALUE_BYTES = 64
+#: Bytes that a value of a record takes while it is encoded, and rows that are encoded
+#: together of many that are taken.
+_VALUE_BYTES, _TAKEN = 64, 4096
 
 
 def open_encoded(
@@ -102,7 +103,7 @@ class EncodedSource(Source):
         ]
         self.shape = (len(self._records), len(layout.names))
         self.dtype = np.dtype(np.float64)
-        self.memory = getattr(self._records, "memory", 0)
+        self.memory = self._records.memory
         self.thread_memory = 4096 * _VALUE_BYTES * len(plans)
         self._unseen: dict[str, Array] = {}
 
@@ -113,7 +114,12 @@ class EncodedSource(Source):
 
     def take(self, indices: Array) -> Block:
         out = self._new_block(len(indices))
-        self._encode(self._records.take(indices), out, indices)
+        order = np.argsort(indices, kind="stable")  # each batch is decoded once
+        for start in range(0, len(order), _TAKEN):
+            places = order[start : start + _TAKEN]
+            block = self._new_block(len(places))
+            self._encode(self._records.take(indices[places]), block, indices[places])
+            out[places] = block
         return out
 
     def _encode(self, records: Any, out: Array, rows: slice | Array) -> None:
@@ -122,7 +128,7 @@ class EncodedSource(Source):
             try:
                 new = plan.encoder.encode(records.column(name), out[:, span])
             except OtherKindError as error:
-                row = rows.start + error.row if isinstance(rows, slice) else error.row
+                row = int(np.arange(len(self))[rows][error.row])
                 raise ValueError(
                     f"{self.path} has another kind of value in row {row}, column "
                     f"{name!r}: {error}. Correct it, or leave out the column with "

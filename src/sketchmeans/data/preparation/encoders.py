@@ -20,6 +20,7 @@ from sketchmeans.data.preparation.values import (
     TRUE_WORDS,
     as_float,
     find_other_word,
+    fold_word,
     to_days,
     to_floats,
     to_words,
@@ -71,7 +72,7 @@ class NumberEncoder:
     ``asinh((x − shift) / unit)`` is that scale: unlike the logarithm it has a value for
     zero and for negative numbers.  `sentinels` are codes of missing values, and
     `missing_words` words that stand for them; `decimal` and `suffix` say how numbers in
-    words are written.
+    words are written.  Hours before `day_start` count to the day before: 1 is 25.
     """
 
     unit: float | None = None
@@ -80,6 +81,7 @@ class NumberEncoder:
     missing_words: tuple[str, ...] = ()
     decimal: str | None = None
     suffix: str = ""
+    day_start: float = 0.0
 
     def parts(self, name: str) -> list[Part]:
         return [Part((name,), 1.0, is_measured=True)]
@@ -99,6 +101,8 @@ class NumberEncoder:
 
     def encode_numbers(self, values: Array) -> None:
         """Encode numbers in place."""
+        if self.day_start:
+            values[values < self.day_start] += 24.0
         for sentinel in self.sentinels:
             values[values == sentinel] = np.nan
         if self.unit is not None:
@@ -162,6 +166,7 @@ def _encode_flag(word: str, codes: dict[str, int]) -> float:
 class CategoryEncoder:
     """A category as one indicator per level.
 
+    Spellings that differ in case and spaces are one level, unless both are listed.
     Levels that are not listed count as `OTHER`, if that is a level, or else as the
     `shares` of the levels, which says nothing about the row.
     """
@@ -176,8 +181,10 @@ class CategoryEncoder:
     def encode(self, column: pa.ChunkedArray, out: Array) -> Array | None:
         numbers = {level: i for i, level in enumerate(self.levels)}
         other, absent = numbers.get(OTHER), numbers.get(MISSING)
+        folded = {fold_word(level): i for level, i in reversed(numbers.items())}
         words = to_words(column)
-        codes = words.map(numbers, other=-2)
+        spelled = {word: folded.get(fold_word(word), -2) for word in words.levels}
+        codes = words.map(spelled | numbers, other=-2)
         is_new, is_missing = codes == -2, codes == -1
         out[:] = 0.0
         known = np.flatnonzero(codes >= 0)

@@ -52,7 +52,7 @@ def find_kind(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
         return leave_out(name, "empty", "no value at all")
     if pa.types.is_boolean(kind):
         return plan_booleans(name, column, rules)
-    if pa.types.is_duration(kind):
+    if pa.types.is_duration(kind) or pa.types.is_time(kind):
         return plan_numbers(name, column, rules)
     return leave_out(name, "other", f"values of type {kind} cannot be compared")
 

@@ -11,8 +11,9 @@ import numpy as np
 from sketchmeans.data.lost_digits import describe_lost_digits
 from sketchmeans.data.preparation.column_plan import ColumnPlan, Rules, leave_out
 from sketchmeans.data.preparation.encoders import BooleanEncoder, NumberEncoder
+from sketchmeans.data.preparation.quantities import CLOCK, find_writing
 from sketchmeans.data.preparation.sentinels import find_number_codes
-from sketchmeans.data.preparation.values import find_writing, to_floats, to_words
+from sketchmeans.data.preparation.values import to_floats, to_words
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import warn_user
 
@@ -80,19 +81,60 @@ def _number_reason(name: str, present: Array, rules: Rules) -> str | None:
 
 def plan_numbers(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
     """Return the plan for a column that is to be used as numbers."""
+    import pyarrow as pa
+
     values = to_floats(column)
     if values is not None:
+        if pa.types.is_time(column.type):
+            return plan_times(name, values, rules)
         return _plan_values(name, values, rules)
-    writing = find_writing(to_words(column))
+    writing = find_writing(to_words(column).levels)
     values = None if writing is None else to_floats(column, (), *writing)
     if writing is None or values is None:
         return ColumnPlan(name, "text", "it holds other values than numbers")
+    if writing[0] == CLOCK:
+        return plan_times(name, values, rules)
     plan = _plan_values(name, values, rules)
     if not isinstance(plan.encoder, NumberEncoder):
         return plan
     decimal, suffix = writing
     encoder = replace(plan.encoder, decimal=decimal, suffix=suffix)
     return ColumnPlan(name, plan.kind, plan.reason, encoder)
+
+
+def plan_times(
+    name: str, hours: Array, rules: Rules, missing_words: tuple[str, ...] = ()
+) -> ColumnPlan:
+    """Return the plan for a column of times such as 08:30, in hours.
+
+    Times of a day are counted from its quietest hour on if many lie around midnight.
+    """
+    day_start = _find_day_start(hours)
+    encoder = NumberEncoder(
+        day_start=day_start, missing_words=missing_words, decimal=CLOCK
+    )
+    values = hours.copy()
+    encoder.encode_numbers(values)
+    plan = find_kind_of_numbers(name, values, rules)
+    reason = f"times in hours, 08:30 is 8.5; {plan.reason}"
+    if day_start:
+        reason += f"; a day begins at {day_start:g}:00, 01:00 is 25"
+    if not isinstance(plan.encoder, NumberEncoder):
+        return replace(plan, reason=reason)
+    known = replace(encoder, unit=plan.encoder.unit, shift=plan.encoder.shift)
+    known = replace(known, sentinels=plan.encoder.sentinels)
+    return replace(plan, reason=reason, encoder=known)
+
+
+def _find_day_start(hours: Array) -> float:
+    """Return the quietest hour of a day, 0 if midnight is about as quiet."""
+    present = hours[~np.isnan(hours)]
+    if not len(present) or present.max() >= 24.0:
+        return 0.0
+    counts = np.bincount(present.astype(int), minlength=24)
+    near = counts + np.roll(counts, 1) + np.roll(counts, -1)
+    # The hours before and after midnight.
+    return float(near.argmin()) if counts[0] + counts[23] > near.min() + 2 else 0.0
 
 
 def _plan_values(name: str, values: Array, rules: Rules) -> ColumnPlan:

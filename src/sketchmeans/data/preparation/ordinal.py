@@ -92,7 +92,7 @@ _CURRENCY = ("$", "€", "£", "usd", "eur", "gbp")
 def plan_ordinal(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
     """Return the plan for a column of ordered words; not used if there is no order."""
     del rules
-    words = to_words(column)
+    words = to_words(column).fold()
     found = find_order(words.levels, 2)
     if found is None:
         return leave_out(name, "ordinal", "no order of its values is known")

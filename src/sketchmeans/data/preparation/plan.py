@@ -88,6 +88,8 @@ def plan_table(
             f"{show_names(aside)} is left out."
         )
     records = table.records(list(columns))
+    if not len(records):
+        raise ValueError(f"{table.path} has no rows.")
     if table.dialect is None:  # of text, such a line is left out
         _warn_of_total(table.path, records)
     sample = _draw_sample(records, check_weights(sample_weight, len(records)))
@@ -256,7 +258,7 @@ def _same_words(
     """Return which columns are categories of others by other words."""
     if sample.num_rows < 3 or len(plans) < 2:
         return {}
-    codes = [to_words(sample.column(plan.name)).codes for plan in plans]
+    codes = [to_words(sample.column(plan.name)).fold().codes for plan in plans]
     alike = np.zeros((len(plans), len(plans)), bool)
     for i, j in combinations(range(len(plans)), 2):
         alike[i, j] = alike[j, i] = _is_renamed(codes[i], codes[j])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -164,7 +163,9 @@ def fit_scaling(
         fill = moments.mean.copy()
     if scaling == "robust" or missing == "fill":
         filled = fill if missing == "mean" else None
-        quartiles, n_quartile_rows = _find_quartiles(source, kept, filled, weights)
+        quartiles, n_quartile_rows = _find_quartiles(
+            source, kept, filled, weights, measured
+        )
         quartiles = np.where(np.isnan(quartiles), moments.mean, quartiles)
         if missing == "fill" and fill is not None:
             fill[measured] = quartiles[1][measured]
@@ -297,12 +298,16 @@ def _sparse_moments(block: Block, weights: Array | None) -> ColumnMoments:
 
 
 def _find_quartiles(
-    source: Source, kept: Array | None, fill: Array | None, weights: Array | None
+    source: Source,
+    kept: Array | None,
+    fill: Array | None,
+    weights: Array | None,
+    measured: Array,
 ) -> tuple[Array, int]:
-    """Return the quartiles of each column, of all rows or a sample, and how many.
+    """Return the quartiles of measured features, of all rows or a sample, and how many.
 
     Gaps are filled, if there is something to fill them with, and not counted otherwise;
-    NaN for a column that has no value in the sample.
+    NaN for a feature that is not measured or has no value in the sample.
     """
     numbers = np.arange(len(source)) if kept is None else kept
     if weights is not None:
@@ -311,30 +316,31 @@ def _find_quartiles(
     if len(numbers) > most:
         drawn = np.random.default_rng(0).choice(len(numbers), most, replace=False)
         numbers = numbers[np.sort(drawn)]
-    whole = len(numbers) == len(source)
-    block = source.read(0, len(source)) if whole else source.take(numbers)
-    values = toarray(block).astype(np.float64)
-    gaps = np.isnan(values)
-    if fill is not None:
-        values[gaps] = np.broadcast_to(fill, values.shape)[gaps]
-        gaps = np.zeros(1, bool)
+    wanted = np.flatnonzero(measured)
+    values = np.empty((len(wanted), len(numbers)))
+    height = block_height(source.shape[1], 0)
+    for start, stop in block_slices(len(numbers), height):  # a block takes little
+        rows = numbers[start:stop]
+        is_run = rows[-1] - rows[0] == len(rows) - 1
+        block = source.read(rows[0], rows[-1] + 1) if is_run else source.take(rows)
+        values[:, start:stop] = toarray(block)[:, wanted].T
+    found = np.full((3, source.shape[1]), np.nan)
     points = [0.25, 0.5, 0.75]
-    if weights is not None:
-        # One by one: NumPy's nanquantile fails for weights of a single column.
-        columns = zip(values.T, ~np.broadcast_to(gaps, values.shape).T, strict=True)
-        found = np.full((3, values.shape[1]), np.nan)
-        for j, (column, there) in enumerate(columns):
-            own, mass = column[there], weights[numbers][there]
-            if len(own):
-                found[:, j] = np.quantile(
-                    own, points, weights=mass, method="inverted_cdf"
-                )
-        return found, len(numbers)
-    quantile = np.nanquantile if gaps.any() else np.quantile
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-        found = quantile(values, points, axis=0)
-    return np.asarray(found), len(numbers)
+    for j, column in zip(wanted.tolist(), values, strict=True):
+        gaps = np.isnan(column)
+        if fill is not None:
+            column[gaps] = fill[j]
+            gaps[:] = False
+        own = column[~gaps] if gaps.any() else column
+        if not len(own):
+            continue
+        if weights is None:
+            found[:, j] = np.quantile(own, points, overwrite_input=True)
+        else:
+            found[:, j] = np.quantile(
+                own, points, weights=weights[numbers][~gaps], method="inverted_cdf"
+            )
+    return found, len(numbers)
 
 
 def _is_constant(spread: Array, center: Array) -> Array:

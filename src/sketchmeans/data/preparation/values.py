@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sketchmeans.data.preparation.quantities import parse_quantities
 from sketchmeans.data.stray_words import STRAY_SHARE, are_stray
 from sketchmeans.numerics.linalg import Array
 
@@ -17,7 +18,23 @@ if TYPE_CHECKING:
 
 #: Words that stand for a missing value, in lower case.
 MISSING_WORDS = frozenset(
-    ("", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "?", "missing", ".")
+    (
+        *(
+            "",
+            "na",
+            "n/a",
+            "#n/a",
+            "#nv",
+            "<na>",
+            "nan",
+            "null",
+            "none",
+            "-",
+            "--",
+            "?",
+        ),
+        *("\u2013", "\u2014", "missing", ".", "n.a.", "k.a.", "k. a.", "keine angabe"),
+    )
 )
 #: Words of yes and no, in lower case.
 TRUE_WORDS = frozenset(
@@ -72,8 +89,6 @@ DATE_FORMATS: Mapping[str, str] = {
 _CENTURY = 70
 _DAY = 86_400.0
 _DIGIT = re.compile(r"\d")
-#: Units behind a number; signs of money and percent are read as such.
-_UNIT = re.compile(r"(?<=\d)\s?([^\W\d_][^\d\s]{0,9}|°[A-Za-z]?)$")
 
 
 @dataclass(frozen=True)
@@ -82,6 +97,20 @@ class Words:
 
     codes: Array
     levels: list[str]
+
+    def fold(self) -> Words:
+        """Return spellings that differ in case and spaces as one: the most frequent."""
+        order = np.argsort(-self.counts(), kind="stable").tolist()
+        first: dict[str, int] = {}
+        for i in order:
+            first.setdefault(fold_word(self.levels[i]), i)
+        if len(first) == len(order):
+            return self
+        kept = sorted(first.values())
+        place = {i: new for new, i in enumerate(kept)}
+        table = [place[first[fold_word(level)]] for level in self.levels]
+        codes = np.append(np.array(table, np.int64), -1)[self.codes]
+        return Words(codes, [self.levels[i] for i in kept])
 
     def counts(self) -> Array:
         """Return how often each level occurs."""
@@ -95,6 +124,17 @@ class Words:
         if len(table):
             mapped[present] = table[self.codes[present]]
         return mapped
+
+
+def fold_word(word: str) -> str:
+    """Return what spellings of a word have in common that differ in case and spaces.
+
+    Examples
+    --------
+    >>> fold_word("New  York") == fold_word("NEW YORK")
+    True
+    """
+    return " ".join(word.casefold().split())
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -175,7 +215,8 @@ def to_floats(
     """Return a column as numbers, NaN where it is missing; None if it holds others.
 
     `missing` are words that stand for missing values here; `decimal` and `suffix` say
-    how numbers are written that Python does not read, see `find_writing`.
+    how numbers are written that Python does not read, see `quantities.find_writing`.
+    Times are hours.
     """
     import pyarrow as pa
 
@@ -190,12 +231,15 @@ def to_floats(
         return _as_array(whole) / (seconds * _DAY)
     if is_number(kind):
         return _as_array(column.cast(pa.float64(), safe=False))
+    if pa.types.is_time(kind):
+        parts = column.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
+        return _as_array(parts) / 3.6e12
     if not is_text(kind):
         return None
     words = to_words(column)
     if decimal is not None:
         known = pa.array([None if w in missing else w for w in words.levels], "string")
-        parsed, wrong = _parse_quantities(known, decimal, suffix)
+        parsed, wrong = parse_quantities(known, decimal, suffix)
         table = np.append(parsed.to_numpy(zero_copy_only=False), np.nan)
         return None if wrong.any() else np.asarray(table[words.codes], np.float64)
     try:
@@ -217,60 +261,6 @@ def find_missing_words(words: Words) -> tuple[str, ...]:
     return tuple(others) if is_few and are_stray(others, n_numbers) else ()
 
 
-def find_writing(words: Words, missing: Collection[str] = ()) -> tuple[str, str] | None:
-    """Return decimal mark and common unit of quantities, such as 1.234,50 € or 82 kg.
-
-    `missing` are words that stand for missing values.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> find_writing(to_words(pa.chunked_array([["82,5 kg", "7 kg"]])))
-    (',', 'kg')
-    >>> find_writing(to_words(pa.chunked_array([["82 kg", "5 m"]]))) is None
-    True
-    """
-    import pyarrow as pa
-
-    from sketchmeans.data.sources.numbers import count_marks
-
-    present = [level for level in words.levels if level not in missing]
-    units = {_split_unit(level)[1] for level in present}
-    if len(units) != 1:
-        return None
-    (unit,) = units
-    counts = count_marks(pa.array([_split_unit(w)[0] for w in present], "string"))
-    decimal = "," if counts[","] > counts["."] else "."
-    wrong = _parse_quantities(pa.array(present, "string"), decimal, unit)[1]
-    return None if wrong.any() else (decimal, unit)
-
-
-def _split_unit(word: str) -> tuple[str, str]:
-    """Return a quantity and its unit, without the s of a plural."""
-    found = _UNIT.search(word)
-    if found is None:
-        return word, ""
-    unit = found[1].casefold()
-    return word[: found.start(1)], unit.removesuffix("s") if len(unit) > 2 else unit
-
-
-def _parse_quantities(
-    levels: pa.Array, decimal: str, suffix: str
-) -> tuple[pa.Array, Array]:
-    """Return quantities with or without their unit as numbers, and which are none."""
-    import pyarrow as pa
-
-    from sketchmeans.data.sources.numbers import parse_numbers
-
-    parts = [("", "") if w is None else _split_unit(w) for w in levels.to_pylist()]
-    bare = [
-        None if w is None else quantity if unit == suffix else w
-        for w, (quantity, unit) in zip(levels.to_pylist(), parts, strict=True)
-    ]
-    values, wrong = parse_numbers(pa.array(bare, "string"), decimal)
-    return values, np.asarray(wrong.to_numpy(zero_copy_only=False), bool)
-
-
 def find_other_word(
     column: pa.ChunkedArray, decimal: str | None = None, suffix: str = ""
 ) -> tuple[int, str]:
@@ -281,7 +271,7 @@ def find_other_word(
     is_other = np.array([as_float(level) is None for level in words.levels], bool)
     if decimal is not None:
         levels = pa.array(words.levels, "string")
-        is_other = _parse_quantities(levels, decimal, suffix)[1]
+        is_other = parse_quantities(levels, decimal, suffix)[1]
     rows = np.flatnonzero(np.append(is_other, False)[words.codes])
     row = int(rows[0]) if len(rows) else 0
     return row, str(column[row].as_py())

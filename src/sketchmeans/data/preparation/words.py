@@ -22,14 +22,20 @@ from sketchmeans.data.preparation.encoders import (
     CategoryEncoder,
     NumberEncoder,
 )
-from sketchmeans.data.preparation.numbers import find_kind_of_numbers
+from sketchmeans.data.preparation.numbers import find_kind_of_numbers, plan_times
 from sketchmeans.data.preparation.ordinal import find_order, plan_ordinal
+from sketchmeans.data.preparation.quantities import (
+    CLOCK,
+    FACTORS,
+    are_pairs,
+    find_writing,
+)
 from sketchmeans.data.preparation.values import (
     TRUE_WORDS,
     Words,
     find_date_format,
     find_missing_words,
-    find_writing,
+    fold_word,
     to_booleans,
     to_floats,
     to_words,
@@ -53,7 +59,7 @@ _TEXT_WORDS = 3.5
 
 def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
     """Return the kind of a column of words."""
-    words = to_words(column)
+    words = to_words(column).fold()
     levels, counts = words.levels, words.counts()
     if not levels:
         return leave_out(name, "empty", "no value at all")
@@ -65,7 +71,11 @@ def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> Colu
     stray = find_missing_words(words)
     writing: tuple[str | None, str] = (None, "")
     numbers = to_floats(column, stray)
-    if numbers is None and len(levels) > 2 and (found := find_writing(words, stray)):
+    if (
+        numbers is None
+        and len(levels) > 2
+        and (found := find_writing([level for level in levels if level not in stray]))
+    ):
         writing, numbers = found, to_floats(column, stray, *found)
     if numbers is not None and not are_compact_dates(column, numbers):
         return _plan_written_numbers(name, numbers, stray, writing, rules)
@@ -83,13 +93,22 @@ def find_kind_of_words(name: str, column: pa.ChunkedArray, rules: Rules) -> Colu
     n_words = np.mean([len(_WORD.findall(level)) for level in levels[:2000]])
     share_different = len(levels) / counts.sum()
     if share_different > 0.9 and (len(levels) > 2 or len(levels) == counts.sum()):
+        if are_pairs(levels):
+            return _leave_out_pairs(name, levels[0])
         if n_words >= _TEXT_WORDS:
             return leave_out(name, "text", "free text")
         return leave_out(name, "identifier", "nearly every value is different")
     plan = plan_categories(name, column, rules)
+    if not plan.is_used and are_pairs(levels):
+        return _leave_out_pairs(name, levels[0])
     if not plan.is_used and n_words >= _TEXT_WORDS:
         return leave_out(name, "text", "free text")
     return plan
+
+
+def _leave_out_pairs(name: str, example: str) -> ColumnPlan:
+    reason = f"two numbers in each value, such as {_shorten(example)}, need two columns"
+    return leave_out(name, "text", reason)
 
 
 def _plan_written_numbers(
@@ -99,9 +118,13 @@ def _plan_written_numbers(
     writing: tuple[str | None, str],
     rules: Rules,
 ) -> ColumnPlan:
-    plan = find_kind_of_numbers(name, numbers, rules)
     decimal, suffix = writing
+    if decimal == CLOCK:
+        return plan_times(name, numbers, rules, stray)
+    plan = find_kind_of_numbers(name, numbers, rules)
     note = f"in {suffix}" if suffix else "stored as text"
+    if suffix == FACTORS:
+        note = "with factors such as 12k and 1.5M"
     if stray:
         note = f"missing where it says {' or '.join(map(repr, stray))}"
     reason = f"{plan.reason.removesuffix(LEFT_OUT)} ({note})"
@@ -125,7 +148,7 @@ def _shorten(word: str) -> str:
 def plan_booleans(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
     """Return the plan for a column of yes and no, or of any two values."""
     values = to_booleans(column)
-    words = to_words(column)
+    words = to_words(column).fold()
     if not words.levels:
         return leave_out(name, "empty", "no value at all")
     if values is None and len(words.levels) != 2:
@@ -146,7 +169,8 @@ def plan_booleans(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPla
 
 def plan_categories(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnPlan:
     """Return the plan for a column of categories, of which rare ones are grouped."""
-    words = to_words(column)
+    written = to_words(column)
+    words = written.fold()
     if not words.levels:
         return leave_out(name, "empty", "no value at all")
     n = len(words.codes)
@@ -169,7 +193,22 @@ def plan_categories(name: str, column: pa.ChunkedArray, rules: Rules) -> ColumnP
             order[: len(frequent) + 1] if len(frequent) < MAX_LEVELS else frequent
         )
         n_rare = len(order) - len(frequent)
-    return _plan_levels(name, words, counts, frequent, n_rare, rules)
+    plan = _plan_levels(name, words, counts, frequent, n_rare, rules)
+    return _say_folded(plan, written, words)
+
+
+def _say_folded(plan: ColumnPlan, written: Words, words: Words) -> ColumnPlan:
+    """Return a plan whose reason says which spellings count as one."""
+    counts = written.counts()
+    others = [i for i, w in enumerate(written.levels) if w not in words.levels]
+    if not others or not plan.is_used:
+        return plan
+    other = written.levels[max(others, key=counts.__getitem__)]
+    kept = next(w for w in words.levels if fold_word(w) == fold_word(other))
+    note = f"{_shorten(other)!r} counts as {_shorten(kept)!r}"
+    if len(others) > 1:
+        note += f", and {len(others) - 1:,} more spellings as others"
+    return replace(plan, reason=f"{plan.reason}; {note}")
 
 
 def _plan_levels(

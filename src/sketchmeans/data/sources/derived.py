@@ -196,7 +196,11 @@ def check_known(
         many = "more than one column" if not absent else "no column"
         what = f"{many}{'s' * (len(absent) > 1)} {show_names(absent or twice)}"
         have = "its columns are" if isinstance(known[0], str) else "they are numbered"
-        raise ValueError(f"{path} has {what}; {have} {show_names(known)}.")
+        split = [n for n in map(str, known) if "," in n and n.split(",")[0] in absent]
+        advice = (
+            f" A name with a comma needs quotes: '\"{split[0]}\"'." if split else ""
+        )
+        raise ValueError(f"{path} has {what}; {have} {show_names(known)}.{advice}")
 
 
 def show_names(names: Sequence[str | int]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sketchmeans.data.sources import arrow, delimited, parquet
-from sketchmeans.data.sources.arrow import NUMBER_TYPES, NUMBERS
+from sketchmeans.data.sources.arrow import ARROW_MEMORY, NUMBER_TYPES, NUMBERS
 from sketchmeans.data.sources.base import (
     Batches,
     LoadedBatches,
@@ -28,6 +28,8 @@ from sketchmeans.data.sources.files import FileState, suffix_of
 from sketchmeans.data.sources.formats import FORMATS
 from sketchmeans.data.sources.partitions import Value
 
+#: Files whose batches are kept between reads.
+_OPEN_PARTS = 2
 #: Bytes of a batch of a Parquet file, and most that a value of any type is taken for.
 _BATCH_BYTES, _VALUE_BYTES = 4 * 2**20, 32
 
@@ -41,6 +43,8 @@ class Records:
         What errors call the table.
     schema : pyarrow.Schema
         The columns and their types.
+    memory : int
+        Bytes that reading takes.
 
     Examples
     --------
@@ -56,6 +60,9 @@ class Records:
     def __init__(self, path: str, schema: pa.Schema, parts: Sequence[Batches]) -> None:
         self.path, self.schema, self._parts = path, schema, parts
         self._edges = np.cumsum([0, *(int(part.edges[-1]) for part in parts)])
+        self._last = 0
+        cached = max((part.memory for part in parts), default=0)
+        self.memory = cached and min(len(parts), _OPEN_PARTS) * cached + ARROW_MEMORY
 
     @classmethod
     def of_table(cls, table: pa.Table, path: str = "The table") -> Records:
@@ -99,6 +106,10 @@ class Records:
         while start < stop:
             number = int(np.searchsorted(self._edges, start, side="right")) - 1
             part, base = self._parts[number], int(self._edges[number])
+            if number != self._last:
+                self._last = number
+                for other in {*range(len(self._parts))} - {number, number - 1}:
+                    self._parts[other].release()
             own = int(np.searchsorted(part.edges, start - base, side="right")) - 1
             batch = part.get(own)
             first = base + int(part.edges[own])

@@ -7,6 +7,7 @@ larger than memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +26,13 @@ def copy_to_file(X: Any) -> FileState:
     what = f"The {type(X).__name__}"
     try:
         reader = _open_stream(X)
-        parts = _write_parts(_floats_for_decimals(reader.schema), reader)
+        batches = iter(reader)
+        if (first := next(batches, None)) is None and isinstance(
+            X, pa.RecordBatchReader
+        ):
+            raise ValueError(f"{what} has no rows: a stream can be read only once.")
+        batches = batches if first is None else chain([first], batches)
+        parts = _write_parts(_floats_for_decimals(reader.schema), batches)
         copy = Copy("stream.arrow", parts, what)
     except pa.ArrowException as error:
         reason = str(error).partition(" Detail: Python exception")[0]
