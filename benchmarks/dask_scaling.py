@@ -10,7 +10,8 @@ A worker has one thread; the local fit has as many as there are cores.  Rows are
 For each there are seconds, the ratio to the local fit, the efficiency (seconds of one
 worker over seconds times workers), and where the time goes: stages as the progress of a
 fit has them, and for each pass its seconds, its tasks, and the bytes that workers send
-each other.  More workers than cores share them: efficiency is per core there.  Targets
+each other.  CPU seconds, of the client with its scheduler and of all workers, are what
+can be compared on a machine where others are at work.  More workers than cores share them: efficiency is per core there.  Targets
 with two workers: 1.3 times the local fit for persisted rows, 1.5 times for others.
 
     python -m benchmarks.dask_scaling --rows 10000000
@@ -142,17 +143,27 @@ class Fit:
     model: NystromKMeans
     seconds: float
     trace: Trace
+    #: CPU seconds of this process, and of all workers.
+    cpu: float
+    worker_cpu: float = 0.0
     n_tasks: int = 0
     sent: int = 0
 
 
+def worker_seconds(client: Client | None) -> float:
+    """Return the CPU seconds that the workers have spent so far."""
+    found = {} if client is None else client.run(time.process_time)
+    return float(sum(found.values()))
+
+
 def fit(X: Any, client: Client | None = None) -> Fit:
     model = NystromKMeans(_CLUSTERS, n_landmarks=_LANDMARKS, random_state=0)
-    trace = Trace(client=client)
+    trace, spent = Trace(client=client), worker_seconds(client)
     with trace.record():
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         model.fit(X)
-        return Fit(model, time.perf_counter() - start, trace)
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    return Fit(model, seconds, trace, cpu, worker_seconds(client) - spent)
 
 
 def sent_bytes(client: Client) -> int:
@@ -170,19 +181,18 @@ def fit_on_cluster(client: Client, X: Any) -> Fit:
         found = fit(X, client)
     labels = found.model.labels_.compute()
     found.model.labels_ = labels
-    n_tasks = len(stream.data)
-    return Fit(
-        found.model,
-        found.seconds,
-        found.trace,
-        n_tasks,
-        sent_bytes(client) - before,
-    )
+    return replace(found, n_tasks=len(stream.data), sent=sent_bytes(client) - before)
 
 
 def show(name: str, found: Fit, local: Fit) -> None:
     ratio = found.seconds / local.seconds
-    print(f"{name:<22}{found.seconds:>8.2f} s{ratio:>8.2f} x local", end="")
+    cpu = found.cpu + found.worker_cpu
+    print(
+        f"{name:<22}{found.seconds:>8.2f} s{ratio:>8.2f} x local; CPU {found.cpu:.2f} s "
+        f"here, {found.worker_cpu:.2f} s in workers, "
+        f"{cpu / (local.cpu + local.worker_cpu):.2f} x local",
+        end="",
+    )
     if found is not local:
         gap = abs(found.model.cost_ / local.model.cost_ - 1.0)
         same = np.array_equal(found.model.labels_, local.model.labels_)
@@ -209,15 +219,18 @@ def measure(kind: str, n_parts: int, folder: Path, workers: list[int]) -> None:
     """Print the local fit of some rows, and fits on clusters."""
     source: Any = str(folder)
     fit(partition(0))  # imports
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     if kind != "parquet":
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             source = np.concatenate(list(pool.map(partition, range(n_parts))))
-    making = time.perf_counter() - start
+    making, cpu = time.perf_counter() - start, time.process_time() - cpu
     local = fit(source)
     if kind == "lazy":
-        print(f"lazy: {making:.2f} s to make the rows, {local.seconds:.2f} s to fit")
-        local = replace(local, seconds=making + local.seconds)
+        print(
+            f"lazy: {making:.2f} s to make the rows ({cpu:.2f} s CPU), "
+            f"{local.seconds:.2f} s to fit ({local.cpu:.2f} s CPU)"
+        )
+        local = replace(local, seconds=making + local.seconds, cpu=cpu + local.cpu)
     show(f"{kind}, local", local, local)
     del source
     alone: float | None = None

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sketchmeans.engine.restarts import subsample_sizes
+from sketchmeans.cluster.memory import thread_need
+from sketchmeans.data.rows import Rows
+from sketchmeans.engine.directions import DIRECTIONS, pays_to_project, projected_bytes
+from sketchmeans.engine.restarts import sizes_for, subsample_sizes
+from sketchmeans.engine.space import LandmarkSpace, coarse_step
+from sketchmeans.engine.store import cheap_to_repeat, is_worth_keeping
 from sketchmeans.numerics.machine import Machine
 
 #: Seconds of a stage per second of work, by kind of work.
@@ -70,25 +75,35 @@ def stage_work(problem: Problem, machine: Machine) -> dict[str, dict[str, float]
     }
 
 
-def memory_terms(problem: Problem) -> dict[str, float]:
+def memory_terms(
+    rows: Rows, space: LandmarkSpace, k: int, restarts: int
+) -> dict[str, float]:
     """Return bytes of the parts of a fit at its peak, beyond its input."""
-    n, d, m = problem.n_rows, problem.n_features, problem.n_landmarks
-    sizes = subsample_sizes(n, problem.n_clusters, d * problem.itemsize)
+    n, itemsize = len(rows), rows.dtype.itemsize
+    row_bytes, value_bytes = rows.n_features * itemsize, space.n_columns * itemsize
+    values = n * value_bytes if is_worth_keeping(rows, space) else 0
+    sizes = sizes_for(rows, space, k)
     sample = sizes[-1] if sizes else n
-    # Kernel values of the subsample, and those for every few landmarks (the race).
-    step = m // max(200, 10 * problem.n_clusters)
-    columns = m + (-(-m // step) if step > 1 else 0)
+    if pays_to_project(rows, space, k, restarts):
+        values += projected_bytes(rows, space)
+        row_bytes = value_bytes = DIRECTIONS * itemsize
+    elif sizes:
+        # The race is run on every few landmarks; the best goes on with all of them, if
+        # full passes are dear.
+        step = coarse_step(space, k) if cheap_to_repeat(rows, space) else 1
+        values += sample * value_bytes // max(step, 1)
     return {
         "fixed": 1e7,
-        "rows": n * (4.0 + 2 * problem.itemsize),
-        "values": float(sample * columns * problem.itemsize),
-        "sample": float(sample * d * problem.itemsize),
+        "blocks": float(rows.workers.n_jobs * thread_need(rows, space, k, 1)),
+        "rows": n * (4.0 + 2 * itemsize),
+        "values": float(values),
+        "sample": float(sample * row_bytes) if sizes else 0.0,
     }
 
 
-def predict_memory(problem: Problem) -> int:
+def predict_memory(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int:
     """Return the bytes at the peak of a fit on one machine, beyond its input."""
-    terms = memory_terms(problem)
+    terms = memory_terms(rows, space, k, restarts)
     return int(sum(MEMORY[kind] * size for kind, size in terms.items()))
 
 
