@@ -11,8 +11,10 @@ For each there are seconds, the ratio to the local fit, the efficiency (seconds 
 worker over seconds times workers), and where the time goes: stages as the progress of a
 fit has them, and for each pass its seconds, its tasks, and the bytes that workers send
 each other.  CPU seconds, of the client with its scheduler and of all workers, are what
-can be compared on a machine where others are at work.  More workers than cores share them: efficiency is per core there.  Targets
-with two workers: 1.3 times the local fit for persisted rows, 1.5 times for others.
+can be compared on a machine where others are at work; Dask's own threads take some 25
+milliseconds of them in each second and process.  More workers than cores share them:
+efficiency is per core there.  Targets with two workers: 1.3 times the local fit for
+persisted rows, 1.5 times for others.
 
     python -m benchmarks.dask_scaling --rows 10000000
 """
@@ -188,8 +190,8 @@ def show(name: str, found: Fit, local: Fit) -> None:
     ratio = found.seconds / local.seconds
     cpu = found.cpu + found.worker_cpu
     print(
-        f"{name:<22}{found.seconds:>8.2f} s{ratio:>8.2f} x local; CPU {found.cpu:.2f} s "
-        f"here, {found.worker_cpu:.2f} s in workers, "
+        f"{name:<22}{found.seconds:>8.2f} s{ratio:>8.2f} x local; CPU "
+        f"{found.cpu:.2f} s here, {found.worker_cpu:.2f} s in workers, "
         f"{cpu / (local.cpu + local.worker_cpu):.2f} x local",
         end="",
     )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sketchmeans.cluster.memory import thread_need
+from sketchmeans.cluster.memory import sum_bytes
 from sketchmeans.data.rows import Rows
-from sketchmeans.engine.directions import DIRECTIONS, pays_to_project, projected_bytes
+from sketchmeans.engine.directions import DIRECTIONS, pays_to_project
 from sketchmeans.engine.restarts import sizes_for, subsample_sizes
 from sketchmeans.engine.space import LandmarkSpace, coarse_step
 from sketchmeans.engine.store import cheap_to_repeat, is_worth_keeping
@@ -22,8 +22,10 @@ COEFFICIENTS: dict[str, dict[str, float]] = {
     "passes": {"gemm": 0.0, "exp": 4.81, "memory": 10.45},
     "closing": {"memory": 13.14},
 }
+#: Copies of its rows that swaps on a subsample make, in float32.
+_ROWS_OF_SWAPS = 2.5
 #: Peak memory in units of what the parts of a fit add up to.
-MEMORY = {"fixed": 0.878, "rows": 0.856, "values": 0.875, "sample": 3.541}
+MEMORY = {"fixed": 0.794, "rows": 0.484, "values": 1.049, "sums": 2.045}
 #: Times that a file is read: for moments, offsets, samples and passes.
 FILE_READS = 8.0
 #: Passes over all rows of a fit; most of them look at few rows.
@@ -80,24 +82,24 @@ def memory_terms(
 ) -> dict[str, float]:
     """Return bytes of the parts of a fit at its peak, beyond its input."""
     n, itemsize = len(rows), rows.dtype.itemsize
-    row_bytes, value_bytes = rows.n_features * itemsize, space.n_columns * itemsize
-    values = n * value_bytes if is_worth_keeping(rows, space) else 0
+    width, columns = rows.n_features, space.n_columns
+    values = n * columns if is_worth_keeping(rows, space) else 0
     sizes = sizes_for(rows, space, k)
-    sample = sizes[-1] if sizes else n
     if pays_to_project(rows, space, k, restarts):
-        values += projected_bytes(rows, space)
-        row_bytes = value_bytes = DIRECTIONS * itemsize
-    elif sizes:
-        # The race is run on every few landmarks; the best goes on with all of them, if
-        # full passes are dear.
-        step = coarse_step(space, k) if cheap_to_repeat(rows, space) else 1
-        values += sample * value_bytes // max(step, 1)
+        values += n * DIRECTIONS
+        width = columns = DIRECTIONS
+    if sizes:
+        # Kernel values of every few landmarks, and rows with copies of them in swaps;
+        # then those of all landmarks, if full passes are dear.
+        step = max(coarse_step(space, k), 1)
+        race = -(-columns // step) + _ROWS_OF_SWAPS * width
+        last = 0 if cheap_to_repeat(rows, space) else columns + width
+        values += int(sizes[-1] * max(race, last))
     return {
         "fixed": 1e7,
-        "blocks": float(rows.workers.n_jobs * thread_need(rows, space, k, 1)),
         "rows": n * (4.0 + 2 * itemsize),
-        "values": float(values),
-        "sample": float(sample * row_bytes) if sizes else 0.0,
+        "values": float(values * itemsize),
+        "sums": float(sum_bytes(rows, space, k, restarts, bool(sizes))),
     }
 
 

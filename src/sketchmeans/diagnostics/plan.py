@@ -165,7 +165,7 @@ def plan(
     check_integer_or(None, "n_workers", n_workers)
     machine = machine or measure_machine(inner.n_jobs)
     with Workers(inner.n_jobs) as workers:
-        rows = _open_rows(X, workers)
+        rows = open_table(X, workers)
         problem = _problem(inner, rows)
         stages = predict_seconds(problem, machine)
         space = open_space(rows, problem.n_landmarks)
@@ -189,7 +189,8 @@ class _Shape:
         self.shape = shape
 
 
-def _open_rows(X: Any, workers: Workers) -> Rows:
+def open_table(X: Any, workers: Workers) -> Rows:
+    """Return the rows of a table, or of one of which only the shape is known."""
     if isinstance(X, tuple) and len(X) == 2:
         n, d = (check_integer(name, value) for name, value in zip("nd", X, strict=True))
         shape: Any = _Shape((n, d))
