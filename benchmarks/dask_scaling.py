@@ -1,11 +1,13 @@
-"""A fit on a Dask cluster of worker processes beside the local fit of the same rows.
+"""A fit on a Dask cluster, or on Spark, beside the local fit of the same rows.
 
 A worker has one thread; the local fit has as many as there are cores.  Rows are
 
 - persisted: in the memory of the workers, and an array for the local fit;
 - lazy: made by the workers when they are asked for, and by threads before the local
   fit, whose seconds include that;
-- parquet: read by `dd.read_parquet`, and by the local fit from the same files.
+- parquet: read by `dd.read_parquet`, and by the local fit from the same files;
+- spark: read from the same files by Spark, in local mode with two threads, if that is
+  asked for.
 
 For each there are seconds, the ratio to the local fit, the efficiency (seconds of one
 worker over seconds times workers), and where the time goes: stages as the progress of a
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -36,6 +39,7 @@ import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from dask.distributed import Client, LocalCluster, get_task_stream, wait
@@ -257,10 +261,41 @@ def measure(kind: str, n_parts: int, folder: Path, workers: list[int]) -> None:
             print(f"    2 workers / local {ratio:.2f}, target {target}: {verdict}")
 
 
+def measure_spark(folder: Path) -> None:
+    """Print the local fit of files, and one of the same files on Spark."""
+    from pyspark.sql import SparkSession
+
+    def children_seconds() -> float:
+        spent = 0.0
+        for process in psutil.Process().children(recursive=True):
+            times = process.cpu_times()
+            spent += times.user + times.system
+        return spent
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.log.level", "OFF")
+    builder = builder.config("spark.ui.enabled", "false")
+    session = builder.config("spark.driver.memory", "4g").getOrCreate()
+    fit(partition(0))  # imports
+    local, frame = fit(str(folder)), session.read.parquet(str(folder))
+    fit(frame.limit(_HEIGHT))  # imports, in the executors
+    before = children_seconds()
+    found = fit(frame)
+    cpu, gap = children_seconds() - before, found.model.cost_ / local.model.cost_ - 1.0
+    print(
+        f"spark, 2 threads      {found.seconds:>8.2f} s"
+        f"{found.seconds / local.seconds:>8.2f} x local; CPU {found.cpu:.2f} s here, "
+        f"{cpu:.2f} s in its processes, {(found.cpu + cpu) / local.cpu:.2f} x local; "
+        f"cost off by {abs(gap):.0e}"
+    )
+    session.stop()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--kinds", nargs="+", default=list(_TARGETS))
+    kinds = [*_TARGETS, "spark"]
+    parser.add_argument("--kinds", nargs="+", choices=kinds, default=list(_TARGETS))
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     options = parser.parse_args()
     n_parts = max(options.rows // _HEIGHT, 1)
@@ -271,10 +306,13 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if "parquet" in options.kinds:
+        if {"parquet", "spark"} & {*options.kinds}:
             write_parquet(folder, n_parts)
         for kind in options.kinds:
-            measure(kind, n_parts, folder, options.workers)
+            if kind == "spark":
+                measure_spark(folder)
+            else:
+                measure(kind, n_parts, folder, options.workers)
 
 
 if __name__ == "__main__":
