@@ -26,8 +26,11 @@ from benchmarks.measure import measure as measure_call
 from sketchmeans import NystromKMeans
 from sketchmeans.diagnostics import cost_model, plan
 from sketchmeans.diagnostics.cost_model import Problem, memory_terms, stage_work
+from sketchmeans.diagnostics.plan import open_space, open_table
+from sketchmeans.engine.init import auto_restarts
 from sketchmeans.engine.progress import Progress
 from sketchmeans.numerics.machine import Machine, measure_machine
+from sketchmeans.numerics.parallel import Workers
 
 #: Rows, features, clusters, landmarks.
 FITTED = [
@@ -47,6 +50,14 @@ FITTED = [
     (800_000, 30, 15, 150),
     (2_000_000, 12, 8, 100),
     (2_500_000, 16, 10, 250),
+    (100_000, 150, 10, 200),
+    (200_000, 200, 5, 300),
+    (100_000, 30, 100, 300),
+    (300_000, 20, 50, 400),
+    (300_000, 20, 3, 400),
+    (200_000, 20, 10, 1000),
+    (1_200_000, 40, 4, 600),
+    (60_000, 20, 10, 300),
 ]
 HELD_OUT = [
     (150_000, 30, 10, 300),
@@ -54,6 +65,12 @@ HELD_OUT = [
     (700_000, 40, 8, 250),
     (2_000_000, 20, 10, 200),
     (3_000_000, 12, 6, 150),
+    (130_000, 12, 4, 220),
+    (350_000, 60, 25, 500),
+    (900_000, 16, 12, 350),
+    (90_000, 140, 8, 300),
+    (600_000, 8, 2, 800),
+    (1_800_000, 24, 40, 120),
 ]
 
 
@@ -132,9 +149,18 @@ def fit_coefficients(
     return found
 
 
-def fit_memory(runs: list[tuple[Problem, dict[str, float]]]) -> dict[str, float]:
+def memory_of(n: int, d: int, k: int, m: int) -> dict[str, float]:
+    """Return the parts of the peak memory of a fit."""
+    with Workers() as workers:
+        rows = open_table((n, d), workers)
+        return memory_terms(rows, open_space(rows, m), k, auto_restarts(k))
+
+
+def fit_memory(
+    runs: list[tuple[tuple[int, ...], dict[str, float]]],
+) -> dict[str, float]:
     """Return the coefficients of the peak memory."""
-    works = [memory_terms(problem) for problem, _ in runs]
+    works = [memory_of(*sizes) for sizes, _ in runs]
     peaks = np.array([run["memory"] for _, run in runs])
     kinds = list(works[0])
     A = np.array([[work[kind] for kind in kinds] for work in works])
@@ -156,9 +182,10 @@ def main() -> None:
     machine = measure_machine()
     print(f"# {machine}", flush=True)
     if not options.validate:
-        runs = [(Problem(n, d, k, m), measure((n, d, k, m))) for n, d, k, m in FITTED]
+        runs = [(sizes, measure(sizes)) for sizes in FITTED]
         if not options.memory:
-            coefficients = fit_coefficients(runs, machine)
+            problems = [(Problem(*sizes), run) for sizes, run in runs]
+            coefficients = fit_coefficients(problems, machine)
             print("COEFFICIENTS =", json.dumps(coefficients, indent=4))
             cost_model.COEFFICIENTS.update(coefficients)
         memory = fit_memory(runs)

@@ -1,17 +1,22 @@
-"""A fit on a Dask cluster of worker processes beside the local fit of the same rows.
+"""A fit on a Dask cluster, or on Spark, beside the local fit of the same rows.
 
 A worker has one thread; the local fit has as many as there are cores.  Rows are
 
 - persisted: in the memory of the workers, and an array for the local fit;
 - lazy: made by the workers when they are asked for, and by threads before the local
   fit, whose seconds include that;
-- parquet: read by `dd.read_parquet`, and by the local fit from the same files.
+- parquet: read by `dd.read_parquet`, and by the local fit from the same files;
+- spark: read from the same files by Spark, in local mode with two threads, if that is
+  asked for.
 
 For each there are seconds, the ratio to the local fit, the efficiency (seconds of one
 worker over seconds times workers), and where the time goes: stages as the progress of a
 fit has them, and for each pass its seconds, its tasks, and the bytes that workers send
-each other.  More workers than cores share them: efficiency is per core there.  Targets
-with two workers: 1.3 times the local fit for persisted rows, 1.5 times for others.
+each other.  CPU seconds, of the client with its scheduler and of all workers, are what
+can be compared on a machine where others are at work; Dask's own threads take some 25
+milliseconds of them in each second and process.  More workers than cores share them:
+efficiency is per core there.  Targets with two workers: 1.3 times the local fit for
+persisted rows, 1.5 times for others.
 
     python -m benchmarks.dask_scaling --rows 10000000
 """
@@ -20,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -33,6 +39,7 @@ import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from dask.distributed import Client, LocalCluster, get_task_stream, wait
@@ -142,17 +149,27 @@ class Fit:
     model: NystromKMeans
     seconds: float
     trace: Trace
+    #: CPU seconds of this process, and of all workers.
+    cpu: float
+    worker_cpu: float = 0.0
     n_tasks: int = 0
     sent: int = 0
 
 
+def worker_seconds(client: Client | None) -> float:
+    """Return the CPU seconds that the workers have spent so far."""
+    found = {} if client is None else client.run(time.process_time)
+    return float(sum(found.values()))
+
+
 def fit(X: Any, client: Client | None = None) -> Fit:
     model = NystromKMeans(_CLUSTERS, n_landmarks=_LANDMARKS, random_state=0)
-    trace = Trace(client=client)
+    trace, spent = Trace(client=client), worker_seconds(client)
     with trace.record():
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         model.fit(X)
-        return Fit(model, time.perf_counter() - start, trace)
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    return Fit(model, seconds, trace, cpu, worker_seconds(client) - spent)
 
 
 def sent_bytes(client: Client) -> int:
@@ -170,19 +187,18 @@ def fit_on_cluster(client: Client, X: Any) -> Fit:
         found = fit(X, client)
     labels = found.model.labels_.compute()
     found.model.labels_ = labels
-    n_tasks = len(stream.data)
-    return Fit(
-        found.model,
-        found.seconds,
-        found.trace,
-        n_tasks,
-        sent_bytes(client) - before,
-    )
+    return replace(found, n_tasks=len(stream.data), sent=sent_bytes(client) - before)
 
 
 def show(name: str, found: Fit, local: Fit) -> None:
     ratio = found.seconds / local.seconds
-    print(f"{name:<22}{found.seconds:>8.2f} s{ratio:>8.2f} x local", end="")
+    cpu = found.cpu + found.worker_cpu
+    print(
+        f"{name:<22}{found.seconds:>8.2f} s{ratio:>8.2f} x local; CPU "
+        f"{found.cpu:.2f} s here, {found.worker_cpu:.2f} s in workers, "
+        f"{cpu / (local.cpu + local.worker_cpu):.2f} x local",
+        end="",
+    )
     if found is not local:
         gap = abs(found.model.cost_ / local.model.cost_ - 1.0)
         same = np.array_equal(found.model.labels_, local.model.labels_)
@@ -209,15 +225,18 @@ def measure(kind: str, n_parts: int, folder: Path, workers: list[int]) -> None:
     """Print the local fit of some rows, and fits on clusters."""
     source: Any = str(folder)
     fit(partition(0))  # imports
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     if kind != "parquet":
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             source = np.concatenate(list(pool.map(partition, range(n_parts))))
-    making = time.perf_counter() - start
+    making, cpu = time.perf_counter() - start, time.process_time() - cpu
     local = fit(source)
     if kind == "lazy":
-        print(f"lazy: {making:.2f} s to make the rows, {local.seconds:.2f} s to fit")
-        local = replace(local, seconds=making + local.seconds)
+        print(
+            f"lazy: {making:.2f} s to make the rows ({cpu:.2f} s CPU), "
+            f"{local.seconds:.2f} s to fit ({local.cpu:.2f} s CPU)"
+        )
+        local = replace(local, seconds=making + local.seconds, cpu=cpu + local.cpu)
     show(f"{kind}, local", local, local)
     del source
     alone: float | None = None
@@ -242,10 +261,41 @@ def measure(kind: str, n_parts: int, folder: Path, workers: list[int]) -> None:
             print(f"    2 workers / local {ratio:.2f}, target {target}: {verdict}")
 
 
+def measure_spark(folder: Path) -> None:
+    """Print the local fit of files, and one of the same files on Spark."""
+    from pyspark.sql import SparkSession
+
+    def children_seconds() -> float:
+        spent = 0.0
+        for process in psutil.Process().children(recursive=True):
+            times = process.cpu_times()
+            spent += times.user + times.system
+        return spent
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.log.level", "OFF")
+    builder = builder.config("spark.ui.enabled", "false")
+    session = builder.config("spark.driver.memory", "4g").getOrCreate()
+    fit(partition(0))  # imports
+    local, frame = fit(str(folder)), session.read.parquet(str(folder))
+    fit(frame.limit(_HEIGHT))  # imports, in the executors
+    before = children_seconds()
+    found = fit(frame)
+    cpu, gap = children_seconds() - before, found.model.cost_ / local.model.cost_ - 1.0
+    print(
+        f"spark, 2 threads      {found.seconds:>8.2f} s"
+        f"{found.seconds / local.seconds:>8.2f} x local; CPU {found.cpu:.2f} s here, "
+        f"{cpu:.2f} s in its processes, {(found.cpu + cpu) / local.cpu:.2f} x local; "
+        f"cost off by {abs(gap):.0e}"
+    )
+    session.stop()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--kinds", nargs="+", default=list(_TARGETS))
+    kinds = [*_TARGETS, "spark"]
+    parser.add_argument("--kinds", nargs="+", choices=kinds, default=list(_TARGETS))
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     options = parser.parse_args()
     n_parts = max(options.rows // _HEIGHT, 1)
@@ -256,10 +306,13 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if "parquet" in options.kinds:
+        if {"parquet", "spark"} & {*options.kinds}:
             write_parquet(folder, n_parts)
         for kind in options.kinds:
-            measure(kind, n_parts, folder, options.workers)
+            if kind == "spark":
+                measure_spark(folder)
+            else:
+                measure(kind, n_parts, folder, options.workers)
 
 
 if __name__ == "__main__":

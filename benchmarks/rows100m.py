@@ -6,10 +6,11 @@ planted groups, and runs
     sketchmeans fit FILE -k 20 --max-memory 2GB --checkpoint C --labels L.parquet \\
         --id id
 
-once undisturbed, and once with a SIGKILL at random moments.  Prints whether both have
-written the same labels beside the same ids, how well the planted groups are found, peak
-memory, seconds of wall and processor time, how often each stage has decoded row groups,
-and how busy the cores were, which tells whether reading and computing overlap.
+once with a SIGKILL in the first pass over all rows and another one in the second, and
+once undisturbed.  Prints whether both have written the same labels beside the same ids,
+how well the planted groups are found, peak memory, seconds of wall and processor time,
+how often each stage has decoded row groups, and how busy the cores were, which tells
+whether reading and computing overlap.
 
     python -m benchmarks.rows100m --data FOLDER
 
@@ -23,6 +24,7 @@ import argparse
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -45,6 +47,8 @@ _FEATURES, _CLUSTERS = 20, 20
 _HEIGHT = 2**20
 #: Seconds between two looks at a process.
 _INTERVAL = 0.05
+#: What the stages in which the fit is killed have in their names, in this order.
+_KILLED_IN = ("all ", "#2")
 
 
 def planted(group: int, n_rows: int) -> Array:
@@ -92,8 +96,8 @@ def write_table(path: Path, n_rows: int) -> None:
 class Trace:
     """What the stages of a fit decode, and how long they take."""
 
-    def __init__(self) -> None:
-        self.stage = "start"
+    def __init__(self, place: Path) -> None:
+        self.stage, self._place = "start", place
         self.rows: list[dict[str, Any]] = []
         self._decoded: Counter[int] = Counter()
         self._seconds, self._since = 0.0, (time.perf_counter(), time.process_time())
@@ -139,6 +143,7 @@ class Trace:
         )
         self.stage, self._since, self._seconds = stage, now, 0.0
         self._decoded = Counter()
+        self._place.write_text(stage)
 
 
 def run_traced(arguments: list[str], log: Path) -> None:
@@ -147,7 +152,7 @@ def run_traced(arguments: list[str], log: Path) -> None:
     from sketchmeans.data.sources import parquet
     from sketchmeans.engine import progress
 
-    trace = Trace()
+    trace = Trace(log.with_suffix(".stage"))
     parquet.decode = trace.decode(parquet.decode)
     task, call = progress.Progress._task, progress.Stage.__call__
 
@@ -164,7 +169,7 @@ def run_traced(arguments: list[str], log: Path) -> None:
     progress.Stage.__call__ = iterate  # type: ignore[method-assign]
     sys.argv = ["sketchmeans", *arguments]
     try:
-        main()
+        sys.exit(main())
     finally:
         trace.next("end")
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -179,33 +184,40 @@ class Run:
         self.labels = table.with_name(f"{table.stem}-{name}.labels.parquet")
         self.checkpoint = table.with_name(f"{table.stem}-{name}.ckpt")
         self.log = table.with_name(f"{table.stem}-{name}.json")
+        self.stage = self.log.with_suffix(".stage")
         self.peak = self.base = 0.0
         self._table = table
 
     def clear(self) -> None:
-        for path in (self.labels, self.checkpoint, self.log):
+        for path in (self.labels, self.checkpoint, self.log, self.stage):
             path.unlink(missing_ok=True)
 
-    def run(self, max_memory: str, kill_after: float | None = None) -> float:
-        """Return the seconds until the fit has ended, or was killed."""
+    def run(self, max_memory: str, kill_in: str = "", delay: float = 0.0) -> float:
+        """Return the seconds until the fit has ended, or was killed.
+
+        That is in a stage with `kill_in` in its name, after a delay: a share of the
+        seconds until then.
+        """
         command = [
             *(sys.executable, "-m", "benchmarks.rows100m", "--log", str(self.log)),
             *("fit", str(self._table), "-k", str(_CLUSTERS), "-v"),
             *("--max-memory", max_memory, "--seed", "0", "--id", "id"),
             *("--checkpoint", str(self.checkpoint), "--labels", str(self.labels)),
         ]
+        self.stage.unlink(missing_ok=True)
         start = time.perf_counter()
         process = subprocess.Popen(command)
         watch = threading.Thread(target=self._watch, args=(process,))
         watch.start()
-        try:
-            process.wait(kill_after)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        while process.poll() is None:
+            if kill_in and self.stage.exists() and kill_in in self.stage.read_text():
+                time.sleep(delay * (time.perf_counter() - start))
+                process.kill()
+            time.sleep(_INTERVAL)
         watch.join()
-        if kill_after is None and process.returncode:
-            raise SystemExit(f"the fit has failed with code {process.returncode}")
+        wanted = -signal.SIGKILL if kill_in else 0
+        if process.returncode != wanted:
+            raise SystemExit(f"the fit has ended with code {process.returncode}")
         return time.perf_counter() - start
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
@@ -286,9 +298,16 @@ def show_stages(log: Path) -> None:
     print(f"CPU seconds of the whole process: {found['cpu']:.0f}", flush=True)
 
 
-def measure(
-    folder: Path, n_rows: int, n_kills: int, max_memory: str, seed: int
-) -> None:
+def show_run(run: Run, what: str, n_rows: int, seconds: float, memory: str) -> None:
+    print(
+        f"{what}: {seconds:.0f} s, {n_rows / seconds:,.0f} rows/s, peak RssAnon "
+        f"{run.peak / 1e6:.0f} MB ({(run.peak - run.base) / 1e6:.0f} MB above "
+        f"that after one second, of {memory})"
+    )
+    show_stages(run.log)
+
+
+def measure(folder: Path, n_rows: int, max_memory: str, seed: int) -> None:
     path = folder / f"rows-{n_rows}.parquet"
     if not path.exists():
         start = time.perf_counter()
@@ -298,35 +317,32 @@ def measure(
     print(
         f"# {n_rows:,} x {_FEATURES} float32 and ids, {size / 1e9:.2f} GB", flush=True
     )
-    whole = Run(path, "whole")
-    whole.clear()
-    seconds = whole.run(max_memory)
-    print(
-        f"undisturbed: {seconds:.0f} s, {n_rows / seconds:,.0f} rows/s, peak RssAnon "
-        f"{whole.peak / 1e6:.0f} MB ({(whole.peak - whole.base) / 1e6:.0f} MB above "
-        f"that after one second, of {max_memory})"
-    )
-    show_stages(whole.log)
-    killed = Run(path, "killed")
+    killed, seconds = Run(path, "killed"), 0.0
     killed.clear()
-    rng = np.random.default_rng(seed)
-    for share in rng.uniform(0.2, 0.7, size=n_kills).tolist():
-        spent = killed.run(max_memory, share * seconds)
-        saved, done = killed.checkpoint.exists(), killed.labels.exists()
+    delays = np.random.default_rng(seed).uniform(0.02, 0.2, size=len(_KILLED_IN))
+    for stage, delay in zip(_KILLED_IN, delays.tolist(), strict=True):
+        spent = killed.run(max_memory, stage, delay)
+        seconds += spent
         print(
-            f"killed after {spent:.0f} s; there is a checkpoint: {saved}"
-            f"{'; BUT IT WAS DONE' if done else ''}",
+            f"killed after {spent:.0f} s, in {killed.stage.read_text()!r}; there is a "
+            f"checkpoint: {killed.checkpoint.exists()}",
             flush=True,
         )
-    last = killed.run(max_memory)
-    print(f"resumed: {last:.0f} s more, peak RssAnon {killed.peak / 1e6:.0f} MB")
-    n_differ = compare(whole.labels, killed.labels)
-    print(f"rows whose id or label differs after {n_kills} kills: {n_differ:,}")
+    seconds += killed.run(max_memory)
+    show_run(killed, "all three, stages of the last", n_rows, seconds, max_memory)
     are_right, ari, shared = check_groups(killed.labels, n_rows)
     print(f"ids of all rows in order beside the labels: {are_right}")
     print(
-        f"planted groups: ARI {ari:.5f}, least overlap with a cluster {min(shared):.4f}"
+        f"planted groups: ARI {ari:.5f}, least overlap with a cluster "
+        f"{min(shared):.4f}",
+        flush=True,
     )
+    whole = Run(path, "whole")
+    whole.clear()
+    seconds = whole.run(max_memory)
+    show_run(whole, "undisturbed", n_rows, seconds, max_memory)
+    n_differ = compare(whole.labels, killed.labels)
+    print(f"rows whose id or label differs from those after two kills: {n_differ:,}")
 
 
 def main() -> None:
@@ -336,7 +352,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="Folder; a temporary one by default.")
     parser.add_argument("--rows", type=int, default=100_000_000)
-    parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--max-memory", default="2GB")
     parser.add_argument("--seed", type=int, default=0, help="Of the moments of kills.")
     options = parser.parse_args()
@@ -352,7 +367,7 @@ def main() -> None:
                 f"--data {folder} has {free / 1e9:.0f} GB free, and {needed / 1e9:.0f} "
                 "GB are needed."
             )
-        measure(folder, options.rows, options.kills, options.max_memory, options.seed)
+        measure(folder, options.rows, options.max_memory, options.seed)
 
 
 if __name__ == "__main__":

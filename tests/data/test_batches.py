@@ -1,6 +1,7 @@
 """Batches of rows: which are decoded when, and how columns become rows."""
 
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,17 +18,17 @@ X = np.random.default_rng(0).normal(size=(500, 9))
 
 
 class _CountedRows(BatchedSource):
-    """Batches of ten rows, which note when they are decoded."""
+    """Batches of ten rows or other ones, which note when they are decoded."""
 
-    def __init__(self, n_rows, starts=(0,)):
+    def __init__(self, n_rows, starts=(0,), edges=None):
         self.shape, self.dtype = (n_rows, 1), np.dtype(np.int64)
-        edges = np.arange(0, n_rows + 1, 10)
+        edges = list(range(0, n_rows + 1, 10)) if edges is None else edges
         self.decoded = []
 
         def begin(number):
-            for first in edges[number:-1].tolist():
+            for first, stop in pairwise(edges[number:]):
                 self.decoded.append(first)
-                yield np.arange(first, first + 10)[:, None]
+                yield np.arange(first, stop)[:, None]
 
         self._use(StreamedBatches(edges, 8 * 2**20, begin, "rows", starts))
 
@@ -71,6 +72,19 @@ def test_a_stream_begins_where_it_can():
     rows = _CountedRows(200, starts=[0, 0, 5, 9])
     np.testing.assert_array_equal(rows.take(np.array([75, 152, 3]))[:, 0], [75, 152, 3])
     assert rows.decoded == [0, 50, 60, 70, 90, 100, 110, 120, 130, 140, 150]
+
+
+def test_a_thread_that_is_late_at_the_end_of_a_row_group_costs_nothing():
+    """Row groups end with a small batch, which nobody reads ahead."""
+    edges = [0, 10, 20, 22, 32, 42, 44, 54, 64, 66]
+    rows = _CountedRows(66, starts=[0, 3, 6], edges=edges)
+    for _ in range(2):
+        rows.decoded.clear()
+        for late in (16, 40):
+            for start in (late - 16, late - 8, late + 8, late, late + 16):
+                rows.check(start, min(start + 8, 66))
+        rows.check(56, 66)
+        assert rows.decoded == edges[:-1]
 
 
 def test_rows_are_right_whatever_threads_ask_for():

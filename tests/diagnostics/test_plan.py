@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from sketchmeans import NystromKMeans, SketchedKMeans, TableClusterer
+from sketchmeans.data.rows import Rows
 from sketchmeans.diagnostics import cost_model, plan
+from sketchmeans.diagnostics.plan import open_space
 from sketchmeans.landmarks.growth import first_size
 from sketchmeans.numerics.machine import Machine, measure_machine
+from sketchmeans.numerics.parallel import Workers
 
 #: A round machine: plans do not depend on where tests run.
 _MACHINE = Machine(gemm=1e11, exp=1e9, memory=1e10, n_threads=2)
@@ -51,7 +54,7 @@ def test_a_faster_machine_takes_less_time():
 
 
 def test_workers_share_the_passes_and_send_little():
-    alone, found = _plan((10**8, 20)), _plan((10**8, 20), n_workers=20, memory="8GB")
+    alone, found = _plan((10**7, 20)), _plan((10**7, 20), n_workers=20, memory="8GB")
     assert found.stages["passes"] == pytest.approx(alone.stages["passes"] / 10)
     assert found.stages["race"] == alone.stages["race"]
     k, m = found.n_clusters, found.n_landmarks
@@ -67,6 +70,22 @@ def test_what_does_not_fit_is_said():
     enough = _plan((10**9, 100), n_workers=needed, memory="8GB")
     assert not any("keep its rows" in problem for problem in enough.problems)
     assert "lower n_landmarks" in _plan(memory="20MB").problems[0]
+
+
+def test_memory_is_that_of_the_kernel_values_that_a_fit_holds():
+    def values(n, d, k, m):
+        with Workers(1) as workers:
+            rows = Rows(np.zeros((n, d), np.float32), workers)
+            terms = cost_model.memory_terms(rows, open_space(rows, m), k, 12)
+        return terms["values"] / 4
+
+    # Of the last subsample; of all rows, too, where these are wide; of leading
+    # directions in place of many clusters' landmarks.
+    assert values(300_000, 20, 3, 400) == 32_768 * (400 + 20)
+    assert values(100_000, 128, 10, 200) >= 100_000 * 200
+    assert values(100_000, 20, 100, 300) == 100_000 * 48 + 16_384 * (48 + 2.5 * 48)
+    # Few rows are all of the sample.
+    assert values(1000, 20, 3, 80) == 1000 * 80
 
 
 def test_no_fit_is_planned_to_take_more_than_it_may():

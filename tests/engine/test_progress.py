@@ -387,3 +387,15 @@ def test_short_iterations_do_not_report_their_rows():
     found = _Rows()
     NystromKMeans(3, random_state=0).set_callbacks(found).fit(LARGE)
     assert not found.rows
+
+
+def test_a_resumed_fit_reports_rows_of_its_stages_only(monkeypatch, tmp_path):
+    """What comes after a stage that was saved makes a pass of its own."""
+    monkeypatch.setattr(progress, "_LONG", len(LARGE))
+    model = NystromKMeans(3, random_state=0)
+    labels = model.fit(LARGE, checkpoint=tmp_path / "fit.ckpt").labels_
+    found = _Rows()
+    again = NystromKMeans(3, random_state=0).set_callbacks(found)
+    again.fit(LARGE, checkpoint=tmp_path / "fit.ckpt")
+    np.testing.assert_array_equal(again.labels_, labels)
+    assert not found.rows

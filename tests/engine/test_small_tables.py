@@ -8,7 +8,7 @@ from sketchmeans.engine import gram
 from sketchmeans.engine.exchange import exchange_rows
 from sketchmeans.engine.init import KMeansPlusPlus
 from sketchmeans.engine.lloyd import lloyd
-from sketchmeans.engine.swaps import choose_swaps, improve
+from sketchmeans.engine.swaps import Effort, choose_swaps, improve
 from sketchmeans.engine.types import TwoNearest
 from sketchmeans.numerics.parallel import Workers
 
@@ -39,7 +39,7 @@ def swap(engine, results):
         engine.distances_to,
         None,
         np.random.default_rng(1),
-        max_passes=1000,
+        effort=Effort(1000),
         on_trial=lambda trial, cost: False,
         **LIMITS,
     )
@@ -75,7 +75,7 @@ def test_swaps_are_tried_unless_many_restarts_have_come_to_the_same(
             engine.distances_to,
             None,
             rng,
-            max_passes=1000,
+            effort=Effort(1000),
             on_trial=lambda trial, cost: trials.append(trial),
             **LIMITS,
         )

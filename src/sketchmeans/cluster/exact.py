@@ -26,7 +26,7 @@ from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import SWAP_WORK
 from sketchmeans.engine.space import FeatureSpace, LandmarkSpace, SpanSpace
 from sketchmeans.engine.starts import Start, read_start
-from sketchmeans.engine.swaps import improve, most_trials
+from sketchmeans.engine.swaps import Effort, improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
@@ -248,7 +248,7 @@ class KernelKMeans(KernelClusterer):
                 engine.distances_to,
                 rows.weights,
                 rngs[0].spawn(1)[0],
-                max_passes=max(spent, quick),
+                effort=Effort(max(spent, quick)),
                 on_trial=on_trial,
                 **limits,
             )

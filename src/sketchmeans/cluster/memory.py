@@ -65,9 +65,7 @@ def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -
     m, d = space.n_columns, rows.n_features
     # k(Z, Z), its copy in the solver, the eigenvectors; or all that of the features.
     algebra = 3 * max(m, space.landmarks.shape[0]) * m * 8
-    # Sums of four passes, and the partial sums of a tree over all blocks.
-    levels = (len(rows) // space.height).bit_length() + 1
-    sums = (4 * restarts + levels * (1 if sample else restarts)) * k * m * 8
+    sums = sum_bytes(rows, space, k, restarts, bool(sample))
     # Labels of three passes, the two nearest distances and the norm of every row, and
     # whether to look at it again; more than it takes to draw a subsample.
     norm = 0 if space.constant_norm is not None else 8
@@ -83,6 +81,15 @@ def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -
     race += sample * (28 * min(restarts, FINALISTS) + d * rows.stored_itemsize)
     rest = max(race, passes) if sample else race + passes
     return int(FIXED_NEED + rows.memory + algebra + sums + rest)
+
+
+def sum_bytes(
+    rows: Rows, space: SpanSpace, k: int, restarts: int, is_raced: bool
+) -> int:
+    """Return the bytes of the sums of four passes, and of a tree over all blocks."""
+    levels = (len(rows) // space.height).bit_length() + 1
+    n_sums = 4 * restarts + levels * (1 if is_raced else restarts)
+    return n_sums * k * space.n_columns * 8
 
 
 def centers_need(rows: Rows, k: int, restarts: int) -> int:

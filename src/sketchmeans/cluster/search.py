@@ -132,7 +132,7 @@ def find_elsewhere(
         every = np.arange(len(rows))
         local = local_engine(rows.subset(every, rows.weights), space)
         here = [replace(result, labels=result.labels[every]) for result in results]
-        best, *_ = search.improve_by_swaps(local, here, rng, "all ")
+        best, *_ = search.improve_by_swaps(local, here, rng, name="all ")
         if best is here[0]:
             best = results[0]
         else:

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sketchmeans.engine.restarts import subsample_sizes
+from sketchmeans.cluster.memory import sum_bytes
+from sketchmeans.data.rows import Rows
+from sketchmeans.engine.directions import DIRECTIONS, pays_to_project
+from sketchmeans.engine.restarts import sizes_for, subsample_sizes
+from sketchmeans.engine.space import LandmarkSpace, coarse_step
+from sketchmeans.engine.store import cheap_to_repeat, is_worth_keeping
 from sketchmeans.numerics.machine import Machine
 
 #: Seconds of a stage per second of work, by kind of work.
@@ -17,8 +22,10 @@ COEFFICIENTS: dict[str, dict[str, float]] = {
     "passes": {"gemm": 0.0, "exp": 4.81, "memory": 10.45},
     "closing": {"memory": 13.14},
 }
+#: Copies of its rows that swaps on a subsample make, in float32.
+_ROWS_OF_SWAPS = 2.5
 #: Peak memory in units of what the parts of a fit add up to.
-MEMORY = {"fixed": 0.878, "rows": 0.856, "values": 0.875, "sample": 3.541}
+MEMORY = {"fixed": 0.794, "rows": 0.484, "values": 1.049, "sums": 2.045}
 #: Times that a file is read: for moments, offsets, samples and passes.
 FILE_READS = 8.0
 #: Passes over all rows of a fit; most of them look at few rows.
@@ -70,25 +77,35 @@ def stage_work(problem: Problem, machine: Machine) -> dict[str, dict[str, float]
     }
 
 
-def memory_terms(problem: Problem) -> dict[str, float]:
+def memory_terms(
+    rows: Rows, space: LandmarkSpace, k: int, restarts: int
+) -> dict[str, float]:
     """Return bytes of the parts of a fit at its peak, beyond its input."""
-    n, d, m = problem.n_rows, problem.n_features, problem.n_landmarks
-    sizes = subsample_sizes(n, problem.n_clusters, d * problem.itemsize)
-    sample = sizes[-1] if sizes else n
-    # Kernel values of the subsample, and those for every few landmarks (the race).
-    step = m // max(200, 10 * problem.n_clusters)
-    columns = m + (-(-m // step) if step > 1 else 0)
+    n, itemsize = len(rows), rows.dtype.itemsize
+    width, columns = rows.n_features, space.n_columns
+    values = n * columns if is_worth_keeping(rows, space) else 0
+    sizes = sizes_for(rows, space, k)
+    if pays_to_project(rows, space, k, restarts):
+        values += n * DIRECTIONS
+        width = columns = DIRECTIONS
+    if sizes:
+        # Kernel values of every few landmarks, and rows with copies of them in swaps;
+        # then those of all landmarks, if full passes are dear.
+        step = max(coarse_step(space, k), 1)
+        race = -(-columns // step) + _ROWS_OF_SWAPS * width
+        last = 0 if cheap_to_repeat(rows, space) else columns + width
+        values += int(sizes[-1] * max(race, last))
     return {
         "fixed": 1e7,
-        "rows": n * (4.0 + 2 * problem.itemsize),
-        "values": float(sample * columns * problem.itemsize),
-        "sample": float(sample * d * problem.itemsize),
+        "rows": n * (4.0 + 2 * itemsize),
+        "values": float(values * itemsize),
+        "sums": float(sum_bytes(rows, space, k, restarts, bool(sizes))),
     }
 
 
-def predict_memory(problem: Problem) -> int:
+def predict_memory(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int:
     """Return the bytes at the peak of a fit on one machine, beyond its input."""
-    terms = memory_terms(problem)
+    terms = memory_terms(rows, space, k, restarts)
     return int(sum(MEMORY[kind] * size for kind, size in terms.items()))
 
 

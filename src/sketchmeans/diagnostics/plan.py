@@ -165,14 +165,16 @@ def plan(
     check_integer_or(None, "n_workers", n_workers)
     machine = machine or measure_machine(inner.n_jobs)
     with Workers(inner.n_jobs) as workers:
-        rows = _open_rows(X, workers)
+        rows = open_table(X, workers)
         problem = _problem(inner, rows)
         stages = predict_seconds(problem, machine)
-        need = _fit_memory(inner, rows, problem)
+        space = open_space(rows, problem.n_landmarks)
+        k, restarts = inner.n_clusters, auto_restarts(inner.n_clusters, inner.n_init)
+        need = _fit_memory(rows, space, k, restarts)
+        peak = predict_memory(rows, space, k, restarts) + rows.memory
         if isinstance(rows.X, Source):
             stages["reading"] = FILE_READS * _read_seconds(rows)
     if n_workers is None:
-        peak = predict_memory(problem) + rows.memory
         limit = inner.max_memory if memory is None else memory
         return _plan_here(problem, stages, peak, need, memory_budget(limit))
     return _plan_cluster(problem, stages, need, machine, n_workers, memory)
@@ -187,7 +189,8 @@ class _Shape:
         self.shape = shape
 
 
-def _open_rows(X: Any, workers: Workers) -> Rows:
+def open_table(X: Any, workers: Workers) -> Rows:
+    """Return the rows of a table, or of one of which only the shape is known."""
     if isinstance(X, tuple) and len(X) == 2:
         n, d = (check_integer(name, value) for name, value in zip("nd", X, strict=True))
         shape: Any = _Shape((n, d))
@@ -209,15 +212,17 @@ def _problem(model: NystromKMeans, rows: Rows) -> Problem:
     return Problem(n, rows.n_features, k, min(int(m), n), itemsize)
 
 
-def _fit_memory(model: NystromKMeans, rows: Rows, problem: Problem) -> int:
+def open_space(rows: Rows, n_landmarks: int) -> LandmarkSpace:
+    """Return a space of so many landmarks, for its sizes."""
+    landmarks = np.zeros((n_landmarks, rows.n_features), rows.dtype)
+    return LandmarkSpace(RBF(gamma=1.0), landmarks, rows.dtype, rows.workers)
+
+
+def _fit_memory(rows: Rows, space: LandmarkSpace, k: int, restarts: int) -> int:
     """Return the bytes that a fit asks for before it starts, on its client."""
-    landmarks = np.zeros((problem.n_landmarks, rows.n_features), rows.dtype)
-    space = LandmarkSpace(RBF(gamma=1.0), landmarks, rows.dtype, rows.workers)
-    k, restarts = problem.n_clusters, auto_restarts(problem.n_clusters, model.n_init)
     sizes = sizes_for(rows, space, k)
     need = fit_need(rows, space, k, restarts, sizes[-1] if sizes else 0)
-    threads = rows.workers.n_jobs * thread_need(rows, space, k, restarts)
-    return need + threads
+    return need + rows.workers.n_jobs * thread_need(rows, space, k, restarts)
 
 
 def _read_seconds(rows: Rows) -> float:

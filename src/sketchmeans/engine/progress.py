@@ -107,6 +107,7 @@ class Progress:
         with self._task(name, max_iter) as context:
             stage = Stage(self._estimator, context, partial(self._log, 2), name)
             yield stage
+            stage.close()
         if stage.last and self._verbose < 2:
             self._log(1, stage.last)
 
@@ -139,6 +140,10 @@ class Stage:
             estimator=self._estimator, metadata={"cost": cost}
         )
         return bool(stop)
+
+    def close(self) -> None:
+        """Report no more: passes that come after the loop are not a part of it."""
+        self._context = None
 
     def on_rows(self, done: int, n_rows: int) -> None:
         """Report how many rows an iteration has looked at, in steps of a hundredth."""

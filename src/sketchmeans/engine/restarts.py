@@ -28,7 +28,7 @@ from sketchmeans.engine.space import (
 )
 from sketchmeans.engine.store import KernelBlocks, cheap_to_repeat
 from sketchmeans.engine.subsample import nested_subsample
-from sketchmeans.engine.swaps import are_few, improve, most_trials
+from sketchmeans.engine.swaps import Effort, are_few, improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
 from sketchmeans.numerics.linalg import Array
@@ -56,9 +56,9 @@ _NEGLECTED, _NEGLECTED_SHARE, _RESCUE_PASSES = 16.0, 0.01, 60
 _FEW_CLUSTERS, _BREATHS, _BREATHED_CLUSTERS, _BREATHED_ROWS = 48, 20, 300, 128
 #: Products of numbers in swaps that take no time to speak of.
 SWAP_WORK = 1e9
-#: Where this share of a pass over all rows is so many passes over a subsample, swaps
-#: take that: with fewer passes they hardly find a group that centres have missed.
-_SWAP_SHARE, _MANY_PASSES = 0.25, 64
+#: Share of a pass over all rows that swaps on a subsample may take; where many restarts
+#: race, only those are tried that are sure to gain.
+_SWAP_SHARE, _SURE = 0.25, Effort(0, hope=1.0)
 
 
 def subsample_sizes(
@@ -152,7 +152,7 @@ class Search:
             centers = self.drop_worse_half(engine, centers)
         results = self.finish(engine, centers)
         if plan.swaps:
-            results = self.improve_by_swaps(engine, results, rng, "all ")
+            results = self.improve_by_swaps(engine, results, rng, name="all ")
             results = self.breathe(engine, results, rng, "all ")
         return engine, results
 
@@ -209,20 +209,18 @@ class Search:
                     results = self.breathe(part, results, swap_rng)
                     work = _SWAP_SHARE * len(rows) * space.n_columns
                     most = int(work / (size * own.n_columns))
-                    if most >= _MANY_PASSES and n_clusters < _FEW_CLUSTERS:
-                        results = self.improve_by_swaps(
-                            part, results, swap_rng, max_passes=most
-                        )
+                    if n_clusters < _FEW_CLUSTERS:
+                        effort = Effort.within(most, n_clusters)
+                        results = self.improve_by_swaps(part, results, swap_rng, effort)
                 if size == sizes[-1] and plan.swaps:
-                    results = self.improve_by_swaps(
-                        part, results, swap_rng, only_sure=True
-                    )
+                    results = self.improve_by_swaps(part, results, swap_rng, _SURE)
                 half = max(-(-len(results) // 2), FINALISTS) if size < sizes[-1] else 0
                 centers = _best_centers(results, max(half, plan.n_final))
             if coarse is not None:
                 assert isinstance(space, LandmarkSpace)
                 centers = engine.centers_of_means(lift_means(space, centers))
                 if not cheap_to_repeat(rows, space):
+                    del sample, part  # and the kernel values that they keep
                     sample = local_engine(nested, space, plan.budget, many_passes=True)
                     results = self.run(sample.leading(sizes[-1]), centers)
                     centers = _best_centers(results, plan.n_final)
@@ -280,23 +278,22 @@ class Search:
         engine: BlockEngine,
         results: list[LloydResult],
         rng: np.random.Generator,
+        effort: Effort | None = None,
         name: str = "",
-        *,
-        only_sure: bool = False,
-        max_passes: int = 0,
         among: Array | None = None,
     ) -> list[LloydResult]:
         """Return the restarts with the best of them improved by swaps.
 
-        On subsamples, where many restarts race, only swaps that are sure to gain are
-        tried.  They may take `max_passes`; 0 is as many as the restarts took, or as
-        take no time to speak of.  Rows become centres out of those `among`.
+        Without passes the effort is as many as the restarts took, or as take no time to
+        speak of.  Rows become centres out of those `among`.
         """
         _, *others = sorted(results, key=lambda result: result.cost)
         rows, k = engine.rows, len(results[0].counts)
-        if not max_passes:
+        effort = effort or Effort(0)
+        if not effort.max_passes:
             quick = int(SWAP_WORK / (len(rows) * engine.space.n_columns * k))
-            max_passes = max(sum(result.n_iter for result in results), quick)
+            most = max(sum(result.n_iter for result in results), quick)
+            effort = replace(effort, max_passes=most)
         name = f"{name}{len(rows):,} rows, swaps"
         with self.progress.stage(name, most_trials(k)) as on_trial:
             best = improve(
@@ -307,9 +304,8 @@ class Search:
                 rng,
                 max_iter=self.schedule.max_iter,
                 tol=self.schedule.tol,
-                max_passes=max_passes,
+                effort=effort,
                 on_trial=on_trial,
-                only_sure=only_sure,
                 among=among,
             )
         return [best, *others]
@@ -343,11 +339,10 @@ class Search:
         left = neglected_rows(engine, result)
         if not len(left):
             return result
-        most = _RESCUE_PASSES + len(result.counts)
+        effort = replace(_SURE, max_passes=_RESCUE_PASSES + len(result.counts))
         # Out of these alone: of all rows a few would be drawn that cost more in sum.
-        return self.improve_by_swaps(
-            engine, [result], rng, "all ", only_sure=True, max_passes=most, among=left
-        )[0]
+        found = self.improve_by_swaps(engine, [result], rng, effort, "all ", left)
+        return found[0]
 
     def run(
         self,

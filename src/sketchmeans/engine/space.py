@@ -181,7 +181,7 @@ def coarse_space(space: Space, k: int) -> LandmarkSpace | None:
 
     It is good enough to compare starts of k centres, and far cheaper.
     """
-    step = _coarse_step(space, k)
+    step = coarse_step(space, k)
     if step < 2 or not isinstance(space, LandmarkSpace):
         return None
     return LandmarkSpace(
@@ -199,11 +199,11 @@ def lift_means(space: LandmarkSpace, centers: Centers) -> Array:
 
     They stand for the same points, or the nearest where a `rank` keeps these out.
     """
-    step = _coarse_step(space, centers.squared_norms.shape[1])
+    step = coarse_step(space, centers.squared_norms.shape[1])
     return centers.coefficients @ space.gram[::step]
 
 
-def _coarse_step(space: Space, k: int) -> int:
+def coarse_step(space: Space, k: int) -> int:
     """Return of how many landmarks a coarse space keeps one."""
     if not isinstance(space, LandmarkSpace):
         return 0

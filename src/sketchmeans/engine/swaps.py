@@ -33,6 +33,39 @@ _PASSES, _HOPE = 5, 1.01
 _FEW, _POOL, _POOL_PATIENCE, _SAME = 2000, 6, 2, 1e-6
 #: So many restarts that all cost the same need no swaps.
 _MANY = 6
+#: With fewer passes a search hardly finds a group that centres have missed, unless it
+#: is a short one: of the swaps that before any pass raise the cost by at most this
+#: share of a cluster's, two are tried for three passes, and another trial follows where
+#: one gains that share.  Of groups that are apart, that is a centre for one without.
+_MANY_PASSES, _RAISED, _SHORT_SWAPS, _SHORT_PASSES, _SHORT_GAIN = 64, 0.2, 2, 3, 0.05
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much a search for swaps takes."""
+
+    #: After so many passes of single restarts no trial is begun.
+    max_passes: int
+    #: Swaps are tried after which, before any pass, the cost is less than that times
+    #: the one before: with 1 those that are sure to gain.
+    hope: float = np.inf
+    #: Swaps of a trial, its passes, and times the cost at which the best goes on.
+    n_swaps: int = _SWAPS
+    n_passes: int = _PASSES
+    worth: float = _HOPE
+    #: Trials that gain less have failed; after so many in a row the search ends, or if
+    #: that is 0, after as many as the number of clusters asks for.
+    gain: float = _GAIN
+    patience: int = 0
+
+    @classmethod
+    def within(cls, n_passes: int, k: int) -> Effort:
+        """Return the effort for a subsample, where swaps may take so many passes."""
+        if n_passes >= _MANY_PASSES:
+            return cls(n_passes)
+        gain = _SHORT_GAIN / k
+        short = _SHORT_SWAPS, _SHORT_PASSES, 1.0 - gain, gain
+        return cls(_MANY_PASSES, 1.0 + _RAISED / k, *short, patience=1)
 
 
 def improve(
@@ -44,33 +77,35 @@ def improve(
     *,
     max_iter: int,
     tol: float,
-    max_passes: int,
+    effort: Effort,
     on_trial: OnPass,
-    only_sure: bool = False,
     among: Array | None = None,
 ) -> LloydResult:
     """Return a result that a few swaps do not improve.
 
     Swaps start at the best of the `results`, or where rows are few at several of them.
-    `distances_to` goes from row numbers to squared distances (n, q) of all rows.  After
-    `max_passes` of single restarts no trial is begun; `on_trial` gets the number of
-    each and the best cost, and stops the search if it returns true.  With `only_sure`
-    only swaps are tried that lower the cost at once, before any pass.  Rows become
-    centres out of those with the numbers `among`, or out of all.
+    `distances_to` goes from row numbers to squared distances (n, q) of all rows.
+    `on_trial` gets the number of each trial and the best cost, and stops the search if
+    it returns true.  Rows become centres out of those with the numbers `among`, or out
+    of all.
     """
     result = min(results, key=_cost)
     k = len(result.counts)
     if k == 1 or result.stopped:
         return result
     limits: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
-    if not only_sure and among is None and are_few(len(result.labels), k):
+    if effort.hope == np.inf and among is None and are_few(len(result.labels), k):
         pool = _Pool(engine, results, distances_to, weights)
         return pool.improve(rng, limits, on_trial)
     if among is None and have_agreed(results):
         return result
     failures, near = 0, engine.two_nearest(result.centers)
+    patience, max_passes = (
+        effort.patience or _PATIENCE + k // _CLUSTERS,
+        effort.max_passes,
+    )
     for trial in range(1, most_trials(k) + 1):
-        if failures >= _PATIENCE + k // _CLUSTERS or max_passes <= 0:
+        if failures >= patience or max_passes <= 0:
             break
         row_costs = _row_costs(near, weights)
         if not np.count_nonzero(row_costs) > 1:
@@ -83,22 +118,22 @@ def improve(
                 break
         swaps = choose_swaps(near, weights, k, distances_to, rng, chances)
         removed, rows, costs = swaps
-        if only_sure:
-            sure = costs < row_costs.sum()
-            removed, rows = removed[sure], rows[sure]
-            if not len(rows):
-                on_trial(trial, result.cost)
-                break
+        is_tried = costs < effort.hope * row_costs.sum()
+        is_tried[effort.n_swaps :] = False
+        removed, rows = removed[is_tried], rows[is_tried]
+        if not len(rows):
+            on_trial(trial, result.cost)
+            break
         centers = engine.replace_centers(result.centers, removed, rows)
-        passes = min(_PASSES, max_iter)
+        passes = min(effort.n_passes, max_iter)
         found = lloyd(engine, centers, max_iter=passes, tol=tol)
         best = min(found, key=_cost)
         max_passes -= 1 + sum(one.n_iter for one in found)
-        if not best.converged and best.cost < _HOPE * result.cost:
+        if not best.converged and best.cost < effort.worth * result.cost:
             (best,) = lloyd(engine, best.centers, **limits)
             max_passes -= best.n_iter
         failures += 1
-        if best.cost < (1.0 - _GAIN) * result.cost:
+        if best.cost < (1.0 - effort.gain) * result.cost:
             result, failures = _go_on(result, best), 0
             near = engine.two_nearest(result.centers)
         if on_trial(trial, result.cost):

@@ -333,7 +333,10 @@ class StreamedBatches(Batches):
         """Decode a batch on the way to that of this number."""
         start = self._starts[bisect_right(self._starts, number) - 1]
         stream, self._stream = self._stream, None  # not to go on after an error
-        if stream is None or not start <= self._next <= number:
+        # A late thread may yet ask for batches that are passed over: to come back for
+        # the last ones of a row group would decode all of it again.
+        is_near = self._next <= number < self._next + self._n_cached
+        if stream is None or not (is_near or start <= self._next <= number):
             stream, self._next = self._begin(start), start
         first, stop = self.edges[self._next : self._next + 2].tolist()
         batch = next(stream, None)
