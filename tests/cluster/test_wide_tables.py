@@ -62,3 +62,17 @@ def test_a_reducer_is_refused_before_it_is_fitted(monkeypatch):
         peak, reason = peak_of(lambda reducer=reducer: reducer.fit(X))
         assert peak < 10**6
         assert f"of rows of 1,000,000 features needs {need}; half" in reason
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine"])
+def test_explicit_features_of_few_wide_rows_take_no_matrix_of_all_columns(kernel):
+    rng = np.random.default_rng(0)
+    groups = rng.integers(4, size=90)
+    X = rng.normal(size=(90, 6000)) + rng.normal(size=(4, 6000))[groups]
+    model = NystromKMeans(4, kernel=kernel, max_memory="200MB", random_state=0)
+    peak, reason = peak_of(lambda: model.fit(X))
+    assert not reason
+    assert peak < 6000**2 * 8 / 4
+    exact = KernelKMeans(4, kernel=kernel, random_state=0).fit(X)
+    np.testing.assert_allclose(model.cost_, exact.cost_, rtol=1e-6)
+    assert (model.predict(X) == model.labels_).all()

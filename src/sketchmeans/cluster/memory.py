@@ -7,7 +7,7 @@ import numpy as np
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows, block_height
 from sketchmeans.engine.restarts import FINALISTS
-from sketchmeans.engine.space import SpanSpace
+from sketchmeans.engine.space import FeatureSpace, SpanSpace
 from sketchmeans.numerics.memory import FIXED_NEED, format_bytes, memory_budget
 
 #: More rows than all restarts race on.
@@ -63,8 +63,12 @@ def block_need(rows: Rows) -> int:
 def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -> int:
     """Return the bytes at the peak of a fit, without threads and stored values."""
     m, d = space.n_columns, rows.n_features
-    # k(Z, Z), its copy in the solver, the eigenvectors; or all that of the features.
-    algebra = 3 * max(m, space.landmarks.shape[0]) * m * 8
+    n_landmarks = space.landmarks.shape[0]
+    if isinstance(space, FeatureSpace):
+        # Features, without their mean, their copy in the solver, vectors on both sides.
+        algebra = (5 * n_landmarks * m + 4 * min(n_landmarks, m) ** 2) * 8
+    else:  # k(Z, Z), its copy in the solver, the eigenvectors
+        algebra = 3 * max(m, n_landmarks) * m * 8
     sums = sum_bytes(rows, space, k, restarts, bool(sample))
     # Labels of three passes, the two nearest distances and the norm of every row, and
     # whether to look at it again; more than it takes to draw a subsample.

@@ -12,7 +12,7 @@ from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
 from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
-from sketchmeans.engine.directions import pays_to_project, projected_bytes
+from sketchmeans.engine.directions import pays_to_project, projection_need
 from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.progress import Progress
 from sketchmeans.engine.restarts import Schedule, Search, sizes_for
@@ -151,7 +151,7 @@ def plan_schedule(
     restarts = model._restarts(start)
     need = fit_need(rows, space, k, restarts, sizes[-1] if sizes else 0)
     if progressive and is_seeded and pays_to_project(rows, space, k, restarts):
-        need += projected_bytes(rows, space)
+        need += projection_need(rows, space)
     thread = thread_need(rows, space, k, restarts)
     # Threads cost memory but change no bit: rather fewer of them than an error.
     budget = memory_budget(model.max_memory)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.rows import Rows, block_slices
+from sketchmeans.data.rows import Block, Rows, block_slices
 from sketchmeans.engine.space import Space
 from sketchmeans.engine.store import KernelBlocks, Span
 from sketchmeans.kernels import toarray
@@ -20,8 +20,9 @@ from sketchmeans.numerics.linalg import Array, eigen_decomposition
 #: they are found.
 DIRECTIONS, DIRECTION_ROWS = 48, 8192
 
-#: Rows of them that a thread adds up at a time.
-_PART = 1024
+#: Rows of them that a thread adds up at a time; of wide rows so many are enough, or as
+#: many as have so many values.
+_PART, _MOST_VALUES = 1024, 2**24
 
 #: From this many clusters on the detour saves time, in a space of this many times more
 #: columns; and for few rows, all of which several restarts read in every pass.
@@ -49,6 +50,16 @@ def projected_bytes(rows: Rows, space: Space) -> int:
     return len(rows) * DIRECTIONS * space.dtype.itemsize
 
 
+def projection_need(rows: Rows, space: Space) -> int:
+    """Return the bytes that the search for directions takes, and then the rows in them.
+
+    A matrix of the columns of narrow rows is part of what their space takes.
+    """
+    size = min(direction_rows(space.n_columns), len(rows))
+    wide = 3 * size * space.n_columns * 8 if space.n_columns > size else 0
+    return projected_bytes(rows, space) + wide
+
+
 def project_rows(blocks: KernelBlocks, rng: np.random.Generator) -> Rows:
     """Return the rows in their leading directions, about the mean, in memory."""
     rows, space = blocks.rows, blocks.space
@@ -72,22 +83,50 @@ def _leading_directions(
     """Return a projection (m × r) of kernel values, and that of their mean."""
     rows, space = blocks.rows, blocks.space
     chances = np.ones(len(rows)) if rows.weights is None else rows.weights
-    size = min(DIRECTION_ROWS, len(rows))
+    size = min(direction_rows(space.n_columns), len(rows))
     drawn = np.unique(rng.choice(len(rows), size, p=chances / chances.sum()))
     few = rows.take(drawn)
+    find = _of_wide_rows if space.n_columns > len(drawn) else _of_scatter
+    vectors, mean = find(blocks, few)
+    root = space.root()
+    projection = vectors if root is None else root @ vectors
+    return np.ascontiguousarray(projection), mean @ vectors
+
+
+def direction_rows(n_columns: int) -> int:
+    """Return the number of rows in which directions are found, at most."""
+    return min(DIRECTION_ROWS, max(_PART, _MOST_VALUES // n_columns))
+
+
+def _of_scatter(blocks: KernelBlocks, few: Block) -> tuple[Array, Array]:
+    """Return the leading vectors of the rows' scatter matrix, and their mean."""
+    space = blocks.space
 
     def add_up(span: Span) -> tuple[Array, Array]:
         b = toarray(space.kernel_block(few[slice(*span)])).astype(np.float64)
         return b.sum(axis=0), b.T @ b
 
-    parts = blocks.workers.map(add_up, block_slices(len(drawn), _PART))
+    parts = blocks.workers.map(add_up, block_slices(few.shape[0], _PART))
     total, second = (sum(part) for part in zip(*parts, strict=True))
-    mean, root = total / len(drawn), space.root()
+    mean, root = total / few.shape[0], space.root()
     scatter = second - np.outer(total, mean)
     if root is not None:
         scatter, mean = root.T @ scatter @ root, mean @ root
-    width = len(mean)
-    _, vectors = eigen_decomposition(scatter, largest=min(DIRECTIONS, width))
-    vectors = vectors[:, ::-1]
-    projection = vectors if root is None else root @ vectors
-    return np.ascontiguousarray(projection), mean @ vectors
+    _, vectors = eigen_decomposition(scatter, largest=min(DIRECTIONS, len(mean)))
+    return vectors[:, ::-1], mean
+
+
+def _of_wide_rows(blocks: KernelBlocks, few: Block) -> tuple[Array, Array]:
+    """Return the same of fewer rows than columns, from the products of rows."""
+    values = toarray(blocks.space.kernel_block(few)).astype(np.float64)
+    root = blocks.space.root()
+    if root is not None:
+        values = values @ root
+    mean = values.mean(axis=0)
+    values -= mean
+    most = min(DIRECTIONS, *values.shape)
+    lengths, weights = eigen_decomposition(values @ values.T, largest=most)
+    # What is left of directions that no row has is rounding.
+    noise = values.shape[1] * np.finfo(np.float64).eps * lengths[-1]
+    scale = np.sqrt(lengths, where=lengths > noise, out=np.full(most, np.inf))
+    return (values.T @ weights / scale)[:, ::-1], mean
