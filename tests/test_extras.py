@@ -106,7 +106,7 @@ def test_the_core_needs_no_extra():
 
 @pytest.mark.process
 def test_times_in_nanoseconds_need_no_pandas(tmp_path):
-    """They are what pandas writes into Parquet files; pyarrow asks for it to read them."""
+    """Parquet files of pandas have them, and pyarrow asks for pandas to return them."""
     path = tmp_path / "trips.parquet"
     code = f"""
         import numpy as np
@@ -119,7 +119,8 @@ def test_times_in_nanoseconds_need_no_pandas(tmp_path):
         days = pa.array(np.sort(rng.integers(0, 2**60, 300)), pa.timestamp("ns"))
         hours = pa.array(rng.integers(0, 3, 300) * 10**9 + 1, pa.time64("ns"))
         size = rng.normal(size=300)
-        pq.write_table(pa.table({{"at": days, "hour": hours, "size": size}}), {str(path)!r})
+        table = pa.table({{"at": days, "hour": hours, "size": size}})
+        pq.write_table(table, {str(path)!r})
         model = TableClusterer(
             NystromKMeans(2, random_state=0), as_kinds={{"hour": "category"}}
         ).fit({str(path)!r})
