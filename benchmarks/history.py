@@ -67,9 +67,9 @@ Every fit is in a process of its own, on seeds that no setting was tuned on. The
 the fastest one of equal cost (within 0.1%), or else the best one, of scikit-learn,
 intelex, faiss and superkmeans; in kernel cells peers cluster scikit-learn's Nyström
 features. `cost` is here our median over the lowest of all, ours included: 1 says that
-no peer had a lower one. Cells that are not listed have not been run. On a few hundred rows we lose: a
-fit makes 30 to 60 passes for its restarts and swaps, through Python, where peers make
-one run in compiled code.
+no peer had a lower one. Cells that are not listed have not been run. On a few hundred
+rows we lose: a fit makes 30 to 60 passes for its restarts and swaps, through Python,
+where peers make one run in compiled code.
 """,
 }
 HISTORY = """## From run to run
