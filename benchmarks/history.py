@@ -38,8 +38,9 @@ INTRODUCTION = """# Benchmarks
 Written by `python -m benchmarks.history` from what was measured, which is kept in
 `benchmarks/history.csv`. `ours` and `theirs` are wall seconds (and CPU seconds of all
 threads where they were taken), medians over the seeds. `times faster` is their wall
-time over ours: **below 1 we lose**. `cost` is our cost over theirs, and one judge
-computes both: above 1 ours is worse. To measure on your machine:
+time over ours: **below 1 we lose**. `cost` is our cost over theirs, for the seed where
+that is farthest from 1, and one judge computes both: above 1 ours is worse. To measure
+on your machine:
 
 ```console
 $ make bench          # beside scikit-learn: minutes; stores what it finds
@@ -65,9 +66,10 @@ time over the number of rows.
 Every fit is in a process of its own, on seeds that no setting was tuned on. The peer is
 the fastest one of equal cost (within 0.1%), or else the best one, of scikit-learn,
 intelex, faiss and superkmeans; in kernel cells peers cluster scikit-learn's Nyström
-features. Cells that are not listed have not been run. On a few hundred rows we lose: a
-fit makes 30 to 60 passes for its restarts and swaps, through Python, where peers make
-one run in compiled code.
+features. `cost` is here our median over the lowest of all, ours included: 1 says that
+no peer had a lower one. Cells that are not listed have not been run. On a few hundred
+rows we lose: a fit makes 30 to 60 passes for its restarts and swaps, through Python,
+where peers make one run in compiled code.
 """,
 }
 HISTORY = """## From run to run

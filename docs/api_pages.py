@@ -122,7 +122,7 @@ def _module_page(module: str) -> str:
     others = sorted(set(listed_members(module)) - set(names))
     note = "Also here, documented elsewhere: " + ", ".join(f"`{n}`" for n in others)
     lines = [
-        *_title(f"{module}: {MODULES[module].lower()}"),
+        *_title(f"{MODULES[module]}: {module}"),
         f".. currentmodule:: {module}",
         "",
         inspect.cleandoc(import_module(module).__doc__ or ""),

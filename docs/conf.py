@@ -46,7 +46,11 @@ html_theme_options = {
 }
 # Pages without pages below them need no bar on the left.
 html_sidebars = {
-    name: [] for name in ("index", "start", "comparison", "benchmarks", "changes")
+    name: []
+    for name in (
+        *("index", "start", "comparison", "benchmarks", "papers", "errata"),
+        *("changes", "migration"),
+    )
 }
 
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -74,6 +78,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,  # its pages ask other servers for scripts
     "show_signature": False,
+    "ignore_repr_types": "matplotlib",  # of what `legend` and its like return
     "download_all_examples": False,
     "plot_gallery": "True",
     "copyfile_regex": r".*\.rst",

@@ -198,7 +198,8 @@ def _verdicts(findings: dict[str, Finding], grids: dict[str, str]) -> str:
             for part, verdict in zip(finding.parts, finding.verdicts, strict=True)
         ]
         if finding.note:
-            cells.append(f"*{finding.note}*")
+            # An asterisk in a note, as that of m*, does not end the italics.
+            cells.append("*" + finding.note.replace("*", r"\*") + "*")
         text = "<br>".join(cells).replace("|", "\\|")
         verdict = f"**{finding.verdict}**"
         if name in grids:

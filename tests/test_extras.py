@@ -105,6 +105,34 @@ def test_the_core_needs_no_extra():
 
 
 @pytest.mark.process
+def test_times_in_nanoseconds_need_no_pandas(tmp_path):
+    """Parquet files of pandas have them, and pyarrow asks for pandas to return them."""
+    path = tmp_path / "trips.parquet"
+    code = f"""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        from sketchmeans import NystromKMeans, TableClusterer
+        from sketchmeans.diagnostics import describe_segments
+
+        rng = np.random.default_rng(0)
+        days = pa.array(np.sort(rng.integers(0, 2**60, 300)), pa.timestamp("ns"))
+        hours = pa.array(rng.integers(0, 3, 300) * 10**9 + 1, pa.time64("ns"))
+        size = rng.normal(size=300)
+        table = pa.table({{"at": days, "hour": hours, "size": size}})
+        pq.write_table(table, {str(path)!r})
+        model = TableClusterer(
+            NystromKMeans(2, random_state=0), as_kinds={{"hour": "category"}}
+        ).fit({str(path)!r})
+        print(model.kinds_)
+        describe_segments(model, {str(path)!r}, id_column="at")
+    """
+    done = _run(code, OTHERS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "{'at': 'date', 'hour': 'category', 'size': 'numeric'}\n"
+
+
+@pytest.mark.process
 def test_one_core_needs_no_thread_and_no_psutil():
     """As Python in a browser has them: one core, no threads, no processes."""
     code = """

@@ -24,6 +24,7 @@ from sketchmeans.diagnostics.spectral_bounds import (
 from sketchmeans.kernels import as_kernel, compute_gram
 from sketchmeans.numerics.linalg import pseudo_inverse
 from sketchmeans.numerics.parallel import Workers
+from sketchmeans.report.words import describe_certificate
 from tests import oracles
 from tests.pairs import every_value
 
@@ -489,3 +490,11 @@ def test_errors_of_models(digits):
     given = KernelKMeans(2, kernel="precomputed", random_state=0).fit(K)
     with pytest.raises(ValueError, match=r"X.shape=\(10, 50\) should be \(50, 50\)"):
         certificate(given, K[:10], "nystrom")
+
+
+def test_what_is_said_of_a_bound_is_never_more_than_is_proved():
+    found = Certificate("nystrom", 0.188296, 0.1890, 0.0, 1.0, n_clusters=3)
+    assert "cost below 0.1882;" in found.sentence
+    assert "within 0.38% of" in found.sentence  # 0.374
+    assert "between 0.1882 and 0.189" in found.interval
+    assert "costs at most 1.01 times" in describe_certificate(found, 3)

@@ -57,6 +57,7 @@ from sketchmeans.report import (
 )
 from sketchmeans.report.drawing import darken, draw_svg
 from sketchmeans.report.words import describe_weights
+from sketchmeans.theory.results import format_at_least, format_at_most
 from tests import chromium
 
 HOSTILE = "<script>alert(1)</script>\"'&$x$ =1+1"
@@ -141,8 +142,9 @@ def test_report_tells_size_cost_and_ratio_in_words(full):
     for text in (
         "900 rows of 4 features in 3 clusters",
         f"{len(MODEL.landmarks_)} landmarks",
-        f"at most {bound.ratio:.3g} times as much as the best possible one",
-        f"proved optimum between {bound.lower_bound:.4g} and {bound.cost:.4g}",
+        f"at most {format_at_most(bound.ratio)} times as much as the best possible one",
+        f"proved optimum between {format_at_least(bound.lower_bound)} and "
+        f"{bound.cost:.4g}",
         f"{MODEL.cost_:.4g}",
         "sketchmeans fit",
         "scikit-learn",

@@ -147,6 +147,17 @@ def test_examples_of_pages_run(page, tmp_path, monkeypatch):
             exec(compile(code, name, "exec"), names)
 
 
+def test_code_of_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    small = {"200_000": "2_000", "10_000_000": "20_000", "250_000": "10_000"}
+    names = {"__name__": "readme"}
+    for number, code in enumerate(_code(ROOT / "README.md")):
+        for large, fewer in small.items():
+            code = code.replace(large, fewer)
+        exec(compile(code, f"README.md, block {number + 1}", "exec"), names)
+
+
 def test_examples_compile_and_have_a_title():
     for path in EXAMPLES:
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -256,9 +256,11 @@ def _print_path(
 
 
 def _format(path: Any, column: str, i: int) -> str:
+    from sketchmeans.theory.results import format_at_most
+
     value = float(path[column][i])
     if column == "ratio":
-        return f"≤ {value:.2f} × best" if value < 1e3 else "-"
+        return f"≤ {format_at_most(value)} × best" if value < 1e3 else "-"
     if column == "stability":
         low, high = path["stability_low"][i], path["stability_high"][i]
         return f"{value:.2f} ({low:.2f} to {high:.2f})"

@@ -103,6 +103,8 @@ def _compare(
 
 
 def _print_comparison(screen: Screen, found: Any, shape: tuple[int, int]) -> None:
+    from sketchmeans.theory.results import format_at_most
+
     best = found.best
     columns = ["landmarks", "time", "cost", "certified", "agreement"]
     rows = [
@@ -110,7 +112,9 @@ def _print_comparison(screen: Screen, found: Any, shape: tuple[int, int]) -> Non
             name,
             format_duration(float(found.seconds[i])),
             f"{found.cost[i]:.6g}{'*' if name == PLAIN else ' '}",
-            f"≤ {found.ratio[i]:.3f} × best" if found.ratio[i] < 1e6 else "-",
+            f"≤ {format_at_most(found.ratio[i], 3)} × best"
+            if found.ratio[i] < 1e6
+            else "-",
             "best" if i == best else f"{found.agreement[i, best]:.3f}",
         ]
         for i, name in enumerate(found.names)

@@ -255,6 +255,8 @@ def find_certificate(display: Display, model: Any, rows: Any, **options: Any) ->
 
 def print_certificate(screen: Screen, found: Any) -> None:
     """Print what is proved, a bar, and how it was found."""
+    from sketchmeans.theory.results import format_at_least
+
     screen.print(f"{found.sentence[0].upper()}{found.sentence[1:]}.", style="bold")
     screen.print(f"{draw_interval(found.lower_bound, found.cost)}  {found.interval}")
     lines = {"method": found.method, "time": format_duration(found.seconds)}
@@ -268,7 +270,7 @@ def print_certificate(screen: Screen, found: Any) -> None:
     elif found.certain_bound is not None:
         lines["chance"] = (
             f"the bound holds at a confidence of {found.confidence:.4g}; "
-            f"{found.certain_bound:.4g} is certain"
+            f"{format_at_least(found.certain_bound)} is certain"
         )
     screen.print_pairs(lines)
 

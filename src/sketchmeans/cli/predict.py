@@ -210,7 +210,8 @@ def _print_counts(screen: Screen, counts: _Counts, seconds: float, out: str) -> 
     if counts.n_dropped:
         notes += f"; {counts.n_dropped:,} with missing values have the label -1"
     if counts.n_unusual:
-        notes += f"; {counts.n_unusual:,} are unlike the rows of the fit"
+        are = "is" if counts.n_unusual == 1 else "are"
+        notes += f"; {counts.n_unusual:,} {are} unlike the rows of the fit"
     where = f" Wrote {out}." if files else ""
     took = format_duration(seconds)
     screen.print(f"Labelled {counts.n_rows:,} rows in {took}{notes}.{where}")

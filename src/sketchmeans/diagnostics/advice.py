@@ -12,7 +12,7 @@ from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_integer
 from sketchmeans.theory.problem import KernelLike, open_problem
-from sketchmeans.theory.results import Result
+from sketchmeans.theory.results import Result, format_at_most
 
 #: Differences in stability that do not count: between numbers of clusters, and between
 #: bandwidths, which are compared by the certificate, too.
@@ -146,10 +146,10 @@ def advised_bandwidth(
         return Advice(
             gamma, False, f"{note} {gamma:.4g} is the best of these {agreed}."
         )
-    note = f"Different samples agree on its clusters {agreed}"
+    note = f"Different samples agree on the clusters of gamma {gamma:.4g} {agreed}"
     if ratio[best] < np.inf:
-        within = f"{ratio[best]:.2f} times the best possible"
-        note += f", and the cost is certainly within {within}"
+        within = f"{format_at_most(ratio[best])} times the best possible"
+        note += f", and with high confidence the cost is within {within}"
     return Advice(gamma, True, f"{note}.")
 
 

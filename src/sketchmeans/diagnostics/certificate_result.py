@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.theory.results import Result, format_value
+from sketchmeans.theory.results import Result, format_at_least, format_at_most
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +79,7 @@ class Certificate(Result):
     @property
     def interval(self) -> str:
         """The cost, and where the optimum is proved to be."""
-        least, cost = (f"{value:.4g}" for value in (self.lower_bound, self.cost))
+        least, cost = format_at_least(self.lower_bound), f"{self.cost:.4g}"
         return f"cost {cost}, proved optimum between {least} and {cost}"
 
     @property
@@ -90,10 +90,10 @@ class Certificate(Result):
         if not np.isfinite(self.ratio):
             return f"nothing above zero is proved about the cost of {groups}"
         excess = max(self.ratio - 1.0, 0.0)
-        within = f"within {excess:.2%}" if excess >= 5e-5 else "within 0.01%"
+        within = f"within {max(format_at_most(100.0 * excess), '0.01', key=float)}%"
         text = (
             f"no clustering into {groups} can have a cost below "
-            f"{format_value(self.lower_bound)}; this one is {within} of the best "
+            f"{format_at_least(self.lower_bound)}; this one is {within} of the best "
             "possible"
         )
         if self.confidence < 1.0:

@@ -256,9 +256,11 @@ def read_ids(
     """Return the ids of typical rows."""
     if opened.table is None or column is None:
         return None
+    from sketchmeans.data.sources.arrow import to_values
+
     numbers = np.unique(summary.exemplar_indices[summary.exemplar_indices >= 0])
     records = opened.table.records([column]).take(numbers)
-    pairs = zip(numbers.tolist(), records.column(0).to_pylist(), strict=True)
+    pairs = zip(numbers.tolist(), to_values(records.column(0)), strict=True)
     texts = {n: _format_id(value) for n, value in pairs if value is not None}
     return Ids(records.schema.names[0], texts)
 

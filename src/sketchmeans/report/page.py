@@ -21,7 +21,7 @@ from sketchmeans.numerics.escape import escape_control, escape_line
 from sketchmeans.report import pictures, words
 from sketchmeans.report.cards import make_cards, make_downloads, make_segment_cards
 from sketchmeans.report.drawing import DARK, LIGHT, Picture, shorten
-from sketchmeans.theory.results import format_value
+from sketchmeans.theory.results import format_at_most, format_value
 
 #: Cards that are open from the start.
 _OPEN_CARDS = 24
@@ -145,7 +145,7 @@ def _make_tiles(found: Findings) -> list[tuple[str, str, str]]:
         (cost, "cost", "mean squared distance to the centre"),
     ]
     if certificate is not None and isfinite(certificate.ratio):
-        value = f"≤\u2009{certificate.ratio:.3g}×"
+        value = f"≤\u2009{format_at_most(certificate.ratio)}×"
         tiles.append((value, "the best possible cost", "certified"))
     if summary.n_clusters > 1:
         share = words.format_share(max(found.row_map.explained, 0.0))

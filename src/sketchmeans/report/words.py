@@ -16,7 +16,7 @@ from sketchmeans.diagnostics import (
 )
 from sketchmeans.diagnostics.fitted import Model
 from sketchmeans.kernels import RBF
-from sketchmeans.theory.results import format_value
+from sketchmeans.theory.results import format_at_least, format_at_most, format_value
 
 #: What the means of a table with skewed amounts are.
 MEANS_OF_LOGARITHMS = (
@@ -174,16 +174,16 @@ def describe_certificate(found: Certificate | None, n_clusters: int) -> str:
         )
     return (
         f"No choice of {centres}, by whatever method, can bring the cost below "
-        f"{format_value(found.lower_bound)}. So this clustering costs at most "
-        f"{found.ratio:.3g} times as much as the best possible one: it is within "
-        f"{found.ratio - 1.0:.1%} of it. That is what can be proven; the true distance "
-        f"is often smaller.{sure}"
+        f"{format_at_least(found.lower_bound)}. So this clustering costs at most "
+        f"{format_at_most(found.ratio)} times as much as the best possible one: it is "
+        f"within {format_at_most(100.0 * (found.ratio - 1.0), 1)}% of it. "
+        f"That is what can be proven; the true distance is often smaller.{sure}"
     )
 
 
 def describe_method(found: Certificate) -> str:
     """Say where a lower bound comes from."""
-    bound = format_value(found.lower_bound)
+    bound = format_at_least(found.lower_bound)
     if found.method != "semidefinite":
         rows = "subsamples" if found.method == "subsample" else "all rows"
         return f"{bound}, from the spectrum of {rows}"

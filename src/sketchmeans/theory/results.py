@@ -95,3 +95,29 @@ def format_value(value: Any) -> str:
         whole = number.is_integer() and abs(number) < 1e15
         return f"{number:,.0f}" if whole else f"{number:.4g}"
     return str(value)
+
+
+def format_at_most(value: float, places: int = 2) -> str:
+    """Return a number rounded up, as text: what is proved to be at most it is true.
+
+    Examples
+    --------
+    >>> format_at_most(1.0012), format_at_most(1.25)
+    ('1.01', '1.25')
+    """
+    scale = 10.0**places
+    return f"{np.ceil(value * scale * (1.0 - 1e-12)) / scale:.{places}f}"
+
+
+def format_at_least(value: float) -> str:
+    """Return a number rounded down to four digits, as text: a bound that stays true.
+
+    Examples
+    --------
+    >>> format_at_least(0.18829), format_at_least(7.64), format_at_least(0.0)
+    ('0.1882', '7.64', '0')
+    """
+    if value <= 0.0 or not np.isfinite(value):
+        return f"{value:.4g}"
+    scale = 10.0 ** (3 - np.floor(np.log10(value)))
+    return f"{np.floor(value * scale * (1.0 + 1e-12)) / scale:.4g}"

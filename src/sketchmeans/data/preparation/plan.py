@@ -147,13 +147,13 @@ def _draw_sample(records: Records, weights: Array | None) -> pa.Table:
 
 def _warn_of_total(path: str, records: Records) -> None:
     """Warn if the last row seems to sum up the others."""
+    from sketchmeans.data.sources.arrow import to_values
     from sketchmeans.data.sources.trim import is_total
 
     n = len(records)
-    words = [
-        [str(value) for value in row.values()]
-        for row in records.read(max(n - _LAST_ROWS, 0), n).to_pylist()
-    ]
+    last = records.read(max(n - _LAST_ROWS, 0), n)
+    columns = [map(str, to_values(column)) for column in last.itercolumns()]
+    words = list(map(list, zip(*columns, strict=True)))
     cells = ["" if word in ("None", "nan") else word for word in words[-1]]
     if is_total(cells, words[:-1]):
         warnings.warn(

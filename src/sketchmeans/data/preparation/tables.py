@@ -247,8 +247,10 @@ class _StreamTable(Table):
         )
 
     def values(self, column: Column) -> Array:
+        from sketchmeans.data.sources.arrow import to_values
+
         records = self.records([column])
-        return np.array(records.read(0, len(records)).column(0).to_pylist())
+        return np.array(to_values(records.read(0, len(records)).column(0)))
 
 
 class _SourceTable(Table):

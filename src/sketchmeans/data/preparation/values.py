@@ -182,6 +182,8 @@ def to_words(column: pa.ChunkedArray) -> Words:
     """
     import pyarrow as pa
 
+    from sketchmeans.data.sources.arrow import to_values
+
     whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.nulls(0)
@@ -189,7 +191,7 @@ def to_words(column: pa.ChunkedArray) -> Words:
         whole = whole.dictionary_encode()
     codes = whole.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     found: dict[str, int] = {}
-    table = [_level(value, found) for value in whole.dictionary.to_pylist()]
+    table = [_level(value, found) for value in to_values(whole.dictionary)]
     mapped = np.append(np.array(table, np.int64), -1)[codes]
     return Words(mapped, list(found))
 
@@ -267,6 +269,8 @@ def find_other_word(
     """Return the first value of a column that is not a number, after its row."""
     import pyarrow as pa
 
+    from sketchmeans.data.sources.arrow import to_values
+
     words = to_words(column)
     is_other = np.array([as_float(level) is None for level in words.levels], bool)
     if decimal is not None:
@@ -274,7 +278,7 @@ def find_other_word(
         is_other = parse_quantities(levels, decimal, suffix)[1]
     rows = np.flatnonzero(np.append(is_other, False)[words.codes])
     row = int(rows[0]) if len(rows) else 0
-    return row, str(column[row].as_py())
+    return row, str(to_values(column.slice(row, 1))[0])
 
 
 def as_float(word: str) -> float | None:

@@ -91,13 +91,34 @@ class TableSource(BatchedSource):
             column = self._read_column(name)
             self.state.check()
             column.validate(full=True)
-            return np.array(column.to_pylist())
+            return np.array(to_values(column))
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             raise self.state.error(f"is damaged in column {name!r}", error) from None
 
     @abstractmethod
     def _read_column(self, name: str) -> Any:
         """Return a column of any type as an array of Arrow's."""
+
+
+def to_values(column: Any) -> list[Any]:
+    """Return the values of an Arrow column as Python's, times to the microsecond.
+
+    Nanoseconds have no type in Python, and pyarrow asks for pandas to return them.
+
+    Examples
+    --------
+    >>> to_values(pa.array([1_500], pa.timestamp("ns")))
+    [datetime.datetime(1970, 1, 1, 0, 0, 0, 1)]
+    """
+    kind = column.type
+    if pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns":
+        micro = {
+            pa.types.is_timestamp: pa.timestamp("us", getattr(kind, "tz", None)),
+            pa.types.is_time: pa.time64("us"),
+            pa.types.is_duration: pa.duration("us"),
+        }
+        column = column.cast(next(micro[is_] for is_ in micro if is_(kind)), safe=False)
+    return column.to_pylist()
 
 
 def to_numbers(batch: Any, path: str, columns: Columns, first: int) -> Any:
