@@ -61,12 +61,11 @@ class Segment(Result):
 
     Examples
     --------
-    >>> from sketchmeans import NystromKMeans, TableClusterer
+    >>> from sketchmeans import NystromKMeans, TableClusterer, diagnostics
     >>> from sketchmeans.datasets import make_customers
-    >>> from sketchmeans.diagnostics import describe_segments
     >>> table, _ = make_customers(800)
     >>> model = TableClusterer(NystromKMeans(4, random_state=0)).fit(table)
-    >>> segments = describe_segments(model, table).segments
+    >>> segments = diagnostics.describe_segments(model, table).segments
     >>> max(segments, key=lambda segment: segment.size).name
     'Low revenue, signed up recently'
     """
