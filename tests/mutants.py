@@ -113,7 +113,7 @@ MUTANTS = [
     ),
     Mutant(
         "engine/lloyd.py",
-        "gain <= tol * previous.cost",
+        "gain <= tol * (previous.cost - floor)",
         "gain <= tol",
         "tests/cluster/test_exactness.py",
     ),
