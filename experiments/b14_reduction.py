@@ -231,7 +231,9 @@ def claims(table: pd.DataFrame) -> list[Evidence]:
         _against_baselines(started),
         _theorems(ratios),
         _twice(ratios),
-        _within_eps(wide.assign(ratio=wide.objective / wide.dataset.map(bounds))),
+        _within_eps(
+            wide.assign(ratio=wide.objective / wide.dataset.map(bounds).astype(float))
+        ),
     ]
 
 

@@ -46,7 +46,7 @@ def landmark_guide(tables: Tables) -> str:
         f"{1 - _AS_GOOD:.0%} of it is **{fast}** ({mean[fast]:.2f}, "
         f"{seconds[fast]:.3f} s). If landmarks must be rows: **{row}** "
         f"({mean[row]:.2f}, {seconds[row]:.3f} s). Seconds are CPU time of the "
-        "selection, of cells that ran two at a time.\n",
+        "selection, of cells that ran beside others.\n",
         markdown(ranked, 3),
         "",
         _cluster_note(tables),

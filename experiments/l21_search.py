@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, sqrt
 
 import numpy as np
@@ -213,7 +214,9 @@ def _over_n(wide: pd.DataFrame) -> Part | None:
 def _bounded(table: pd.DataFrame, found: pd.DataFrame) -> Evidence:
     """Return whether the risk over the optimum grows with n or k (Theorem 7).
 
-    If it does not, it is within a constant of ``√(k/n) + optimum`` all the more.
+    If it does not, it is within a constant of ``√(k/n) + optimum`` all the more.  If it
+    does, nothing follows, as a risk has a term √(k/n) of its own: the parts support or
+    leave open.
     """
     wide = _log_ratios(found, _SEEDINGS[1], "nystrom_new")
     smallest = min(n for n, _ in wide.columns)
@@ -229,11 +232,16 @@ def _bounded(table: pd.DataFrame, found: pd.DataFrame) -> Evidence:
     words = ", ".join(
         f"{value:.2f} at n = {n:,}, k = {k}" for (n, k), value in largest.items()
     )
+    fitted = _log_ratios(found, _SEEDINGS[1], "nystrom")
+    own = [_over_n(fitted), _over_k("ratio", fitted, smallest)]
     return Evidence(
         "L5",
-        [part for part in parts if part],
-        "ratio: cost on new rows over a lower bound on the optimum; over √(k/n) + that "
-        f"bound it is {words}: the constant may be {max(1.0, largest.max()):.2f}",
+        [replace(part, p_outside=1.0) for part in parts if part],
+        "ratio: cost on new rows over a lower bound on the optimum. If it grows "
+        "nothing follows, as the risk may have √(k/n) besides: over √(k/n) + that "
+        f"bound it is {words}, so that {max(1.0, largest.max()):.2f} will do as the "
+        "constant. With the cost of the rows of the fit: "
+        f"{'; '.join(str(part) for part in own if part)}",
         [part for part in earlier if part],
     )
 

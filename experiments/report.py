@@ -194,11 +194,18 @@ def undecided(out: Path, names: list[str]) -> dict[str, set[str]]:
 def _open(
     gathered: Gathered, findings: dict[str, Finding], names: list[str]
 ) -> dict[str, set[str]]:
+    # More repeats of what is decided, or cannot fail, decide nothing.
+    left = {
+        id(part)
+        for finding in findings.values()
+        for part, verdict in zip(finding.parts, finding.verdicts, strict=True)
+        if finding.verdict is verdict is Verdict.UNDECIDED
+    }
     found = {
         name: {
             item.claim
             for item in gathered.get(name, ())
-            if findings[item.claim].verdict is Verdict.UNDECIDED
+            if any(id(part) in left for part in item.parts)
         }
         for name in names
     }

@@ -180,7 +180,9 @@ def test_undecided_experiments_are_run_on(smoke: Path) -> None:
     for name in EXPERIMENTS:
         verdicts = {item.claim: findings[item.claim].verdict for item in gathered[name]}
         is_open = {c for c, verdict in verdicts.items() if verdict is Verdict.UNDECIDED}
-        assert again.get(name, set()) == is_open
+        # A claim of two experiments may be open in one of them.
+        assert again.get(name, set()) <= is_open
+        assert all(any(claim in found for found in again.values()) for claim in is_open)
     # Two repeats leave something open.
     assert again
 
