@@ -81,7 +81,7 @@ def figure(table: pd.DataFrame) -> Figure:
     axes[0].axhline(_FLAT, color="grey", lw=0.8, ls=":")
     axes[0].set(xscale="log", xlabel="landmarks m")
     axes[0].set_yscale("symlog", linthresh=1e-3)
-    axes[0].set_ylim(bottom=0.0)
+    axes[0].set_ylim(bottom=1e-3)
     plain_ticks(axes[0])
     axes[0].set_ylabel("relative excess over the exact fit (star: m*)", fontsize=8)
     legend(drawing, axes[0])
