@@ -79,6 +79,8 @@ _FULL, _AS_MANY, _BOUND, _MANY, _WIDE = 0, -1, -2, -3, -4
 #: Sizes r that decide, those for starts at random rows, and draws of the others, which
 #: are drawn in the figure. Draws of synth, where all agree and signs decide.
 _DECISIVE, _FEW, _DRAWN, _SIGNS = (5, 20, 60, 100), (5, 20, 60), 2, 20
+#: What a large ratio to a lower bound says.
+_WEAK = "a ratio above the claimed factor decides nothing, as the bound may be weak"
 #: Seconds for a certificate, and sketches of a cell of many.
 _LIMITS = {"full": (15.0, 33), "quick": (5.0, 2), "smoke": (0.1, 2)}
 
@@ -380,7 +382,8 @@ def _twice(table: pd.DataFrame) -> Evidence:
     # A ratio to a lower bound is too large: above 2 nothing follows.
     worst = float(largest.max())
     parts = [exactly("largest ratio", worst, (-inf, 2.0))] if worst <= 2.0 else []
-    return Evidence("B5", parts, f"ratio to a lower bound on the optimum: {words}")
+    note = f"ratio to a lower bound on the optimum: {words}; {_WEAK}"
+    return Evidence("B5", parts, note)
 
 
 def _within_eps(table: pd.DataFrame) -> Evidence:
@@ -398,4 +401,5 @@ def _within_eps(table: pd.DataFrame) -> Evidence:
     if any(part.p_inside for part in parts):
         # Above 1 + ε nothing follows: the optimum may be above its lower bound.
         parts = []
-    return Evidence("B8", parts, f"ratios to a lower bound: {'; '.join(words)}")
+    note = f"ratios to a lower bound: {'; '.join(words)}; {_WEAK}"
+    return Evidence("B8", parts, note)
