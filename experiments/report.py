@@ -27,8 +27,10 @@ _INTRODUCTION = """# The papers, re-run
 Written by `python -m experiments report`; every number below is computed from the files
 in `experiments/results`, by the rules of `experiments/PROTOCOL.md`, fixed before these
 draws were made. Some rules were changed after an earlier run had been seen, whose draws
-are not used: [what they said](#verdicts-under-earlier-rules). Errors in the papers
-themselves are in `docs/errata.md`.
+are not used: [what they said](#verdicts-under-earlier-rules). One rule was corrected
+after these draws had been seen: L5 was contradicted by the rule as committed, whose
+failure does not contradict the theorem, and is undecided now (end of the protocol).
+Errors in the papers themselves are in `docs/errata.md`.
 
 ```console
 $ export SKETCHMEANS_DATA=...                   # folder of .npz files
