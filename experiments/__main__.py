@@ -18,6 +18,7 @@ from experiments.catalog import EXPERIMENTS
 from experiments.evidence import STAGES
 from experiments.grid import run_cells
 from experiments.report import undecided, write_report
+from experiments.stages import needed
 from experiments.store import Cell, Store, describe_run
 
 _HOME = Path(__file__).resolve().parent
@@ -46,14 +47,6 @@ def main(arguments: list[str] | None = None) -> None:
         open_claims = undecided(out, names) if stage else dict.fromkeys(names)
         for name, claims in open_claims.items():
             _run_one(name, repeats, claims, out, run["run"], options)
-
-
-def needed(name: str, cells: list[Cell], claims: set[str] | None) -> list[Cell]:
-    """Return the cells that may decide one of the claims; all if there are none."""
-    claims_of = getattr(EXPERIMENTS[name], "CLAIMS_OF", None)
-    if claims is None or claims_of is None:
-        return cells
-    return [cell for cell in cells if claims & set(claims_of[cell["part"]])]
 
 
 def _run_one(

@@ -174,6 +174,13 @@ def with_lifts(table: pd.DataFrame, within: Iterable[str]) -> pd.DataFrame:
     return table.assign(lift=uniform / table["error"])
 
 
+def whole_draws(table: pd.DataFrame, settings: Iterable[str]) -> pd.DataFrame:
+    """Return the repeats that have all settings: a run may stop within one."""
+    keys = list(settings)
+    counts = table.drop_duplicates([*keys, "repeat"]).groupby("repeat").size()
+    return table[table.repeat.map(counts) == counts.max()]
+
+
 def geometric_mean(values: pd.Series) -> float:
     """Return the mean of ratios: that of their logarithms."""
     return float(np.exp(np.log(values).mean()))
@@ -193,7 +200,7 @@ def log_lifts(table: pd.DataFrame, within: Iterable[str]) -> pd.DataFrame:
     Within a draw the error of uniform landmarks in the same setting is divided by that
     of the method.
     """
-    found = with_lifts(table, within)
+    found = with_lifts(whole_draws(table, ["dataset", *within]), within)
     found["log_lift"] = np.log(found.lift)
     groups = ["repeat", "dataset", "method"]
     return found.groupby(groups)[["log_lift"]].mean().reset_index()
@@ -203,12 +210,14 @@ def log_lifts(table: pd.DataFrame, within: Iterable[str]) -> pd.DataFrame:
 class Wins:
     """On which share of datasets one method is ahead of its rivals.
 
-    `names` are the pairs of dataset and method of the columns of draws.
+    `names` are the pairs of dataset and method of the columns of draws; who is behind
+    by less than `tie` is not behind.
     """
 
     names: Sequence[tuple[str, str]]
     method: str
     rivals: tuple[str, ...]
+    tie: float = 0.0
 
     def margins(self, rows: Array) -> Array:
         """Return by how much the method is ahead, for each dataset."""
@@ -225,15 +234,15 @@ class Wins:
 
     def share(self, rows: Array) -> float:
         """Return the share of datasets on which it is ahead."""
-        return float((self.margins(rows) > 0.0).mean())
+        return float((self.margins(rows) > -self.tie).mean())
 
     def majority_margin(self, rows: Array) -> float:
         """Return what is positive where it is ahead on more than half of them."""
-        return majority_margin(self.margins(rows))
+        return majority_margin(self.margins(rows)) + self.tie
 
     def least_margin(self, rows: Array) -> float:
         """Return what is positive where it is ahead on all of them."""
-        return float(self.margins(rows).min())
+        return float(self.margins(rows).min()) + self.tie
 
 
 def majority_margin(values: Array) -> float:

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.data import Array
 from experiments.figures import draw_band, panels, plain_ticks, style
 
 REFERENCE, CURVE, NMI, LINEAR = "reference", "curve", "nmi", "linear"
@@ -18,7 +19,7 @@ PAPER_NMI, _QUOTED = 0.405, {"Wang et al.": 0.406, "Wang et al., RLS and PCA": 0
 
 def complete(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with the columns of all parts, run or not."""
-    columns = ("anchor", "base", "nmi")
+    columns = ("anchor", "base", "nmi", "nmi_minibatch")
     return table.assign(**{name: np.nan for name in columns if name not in table})
 
 
@@ -33,14 +34,18 @@ def with_base(table: pd.DataFrame) -> pd.DataFrame:
     return curves.assign(base=base, anchor=curves.anchor.fillna(base))
 
 
-def limit(curves: pd.DataFrame) -> float:
-    """Return the cost of the anchors at infinite n, as they are linear in 1/n.
+def limit_of(n: Array, anchors: Array, power: float = 1.0) -> float:
+    """Return the cost of anchors at infinite n, if it falls as ``n^−power`` to it.
 
     The reference is a sample, too, and has an excess of its own.
     """
+    return float(np.polyfit(n**-power, anchors, 1, w=np.sqrt(n))[1])
+
+
+def limit(curves: pd.DataFrame) -> float:
+    """Return the cost of the anchors at infinite n, as they are linear in 1/n."""
     anchors = curves.groupby("n").anchor.mean()
-    n = anchors.index.to_numpy(float)
-    return float(np.polyfit(1.0 / n, anchors, 1, w=np.sqrt(n))[1])
+    return limit_of(anchors.index.to_numpy(float), anchors.to_numpy())
 
 
 def figure(table: pd.DataFrame) -> Figure:
@@ -101,7 +106,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     largest = curves[curves.m == curves.groupby("n").m.transform("max")]
     scored = table[table.nmi.notna()]
     found = pd.concat([roots, largest, scored])
-    columns = ["nystrom", "statistical", "cost_test", "nmi"]
+    columns = ["nystrom", "statistical", "cost_test", "nmi", "nmi_minibatch"]
     means = found.groupby(["part", "n", "m"], sort=False)[columns].mean().reset_index()
     paper = np.where(
         means.part.str.startswith("shifts") & (means.m == 400), PAPER_NMI, np.nan
@@ -112,6 +117,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
             "statistical excess · 10³": 1e3 * means.statistical.to_numpy(),
             "cost on new digits": means.cost_test.to_numpy(),
             "NMI": means.nmi.to_numpy(),
+            "NMI, mini-batch": means.nmi_minibatch.to_numpy(),
             "paper's NMI": paper,
         },
         index=[

@@ -17,6 +17,7 @@ from sklearn import datasets as public
 
 from benchmarks.data import VARIABLE, Array
 from benchmarks.og17 import standardised
+from experiments.simulation import Mixture
 
 
 class MissingDataError(Exception):
@@ -151,6 +152,10 @@ def synth() -> Raw:
     return centers[y] + rng.standard_normal((1000, 2000)), y
 
 
+def _mixture() -> Raw:
+    return Mixture.of(20).draw(4_000, seed=2)
+
+
 def small_groups() -> Raw:
     """Return groups of very different size, for smoke runs."""
     rng = np.random.default_rng(7)
@@ -179,6 +184,11 @@ def _as_is(raw: Raw) -> Raw:
 
 def _grey(raw: Raw) -> Raw:
     return raw[0].astype(np.float32) / 255.0, raw[1]
+
+
+def _from_signed(raw: Raw) -> Raw:
+    """Scale [−1, 1] to [0, 1]."""
+    return (raw[0].astype(np.float32) + 1.0) / 2.0, raw[1]
 
 
 def _standard(raw: Raw) -> Raw:
@@ -230,7 +240,11 @@ REGISTRY = {
     ),
     "skin_nonskin": Entry(_openml("skin-segmentation"), _as_is, "raw"),
     "covtype": Entry(_covtype, _as_is, "raw"),
-    "usps": Entry(_openml("USPS", 2), _as_is, "the version of 9,298 rows"),
+    "usps": Entry(
+        _openml("USPS", 2),
+        _from_signed,
+        "the version of 9,298 rows, whose [−1, 1] is scaled to B14's [0, 1]",
+    ),
     "coil20": Entry(_absent("coil20", _NO_COPY), _as_is, "32 × 32"),
     "orl": Entry(_faces, _as_is, "64 × 64", file="orl64"),
     "pie": Entry(_absent("pie", _NO_COPY), _as_is, "five near frontal poses"),
@@ -239,6 +253,7 @@ REGISTRY = {
         _absent("ct_slice", "no whole copy was found"), _standard, "not to be had"
     ),
     "synth": Entry(synth, _as_is, "made as in B14 §7.3", own=True),
+    "mixture": Entry(_mixture, _as_is, "made: L21 §5.1, 20 clusters", own=True),
     "uneven": Entry(uneven, _as_is, "made: one large group, 25 small ones", own=True),
     "small_groups": Entry(small_groups, _standard, "made, for smoke runs", own=True),
     "digits": Entry(

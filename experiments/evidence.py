@@ -36,6 +36,7 @@ class Verdict(StrEnum):
     CONTRADICTED = "contradicted"
     UNDECIDED = "undecided"
     UNTESTED = "not testable here"
+    REPORTED = "reported"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ class Part:
         positive inside.
     paper : float or None
         The paper's own number.
+    margin : float or None
+        What decides a count or a rank: positive inside.
+    can_fail : bool
+        Whether the part could have come out otherwise. One that could not is printed
+        and decides nothing.
     """
 
     name: str
@@ -67,6 +73,8 @@ class Part:
     p_outside: float
     effect: float = inf
     paper: float | None = None
+    margin: float | None = None
+    can_fail: bool = True
 
     def verdict(self, level: float) -> Verdict:
         """Return what this part alone says at a level."""
@@ -79,7 +87,11 @@ class Part:
         if self.low < self.high:
             text += f" [{self.low:.3g}, {self.high:.3g}]"
         text += f", claimed {_region_text(self.region)}"
-        return text if self.paper is None else f"{text}, paper {self.paper:.3g}"
+        if self.paper is not None:
+            text += f", paper {self.paper:.3g}"
+        if self.margin is not None:
+            text += f", decided by a margin of {self.margin:+.3g}"
+        return text if self.can_fail else f"{text}, cannot fail here"
 
 
 def _region_text(region: Region) -> str:
@@ -96,6 +108,7 @@ def over_draws(
     statistic: Callable[[Array], float] = np.mean,
     paper: float | None = None,
     margin: Callable[[Array], float] | None = None,
+    can_fail: bool = True,
 ) -> Part:
     """Return the part for a statistic of independent draws, stacked along axis 0.
 
@@ -113,7 +126,8 @@ def over_draws(
     n = len(values)
     estimate = float(statistic(values))
     if n < 2:
-        return Part(name, estimate, -inf, inf, region, 1.0, 1.0, 0.0, paper)
+        open_ = (region, 1.0, 1.0, 0.0, paper, None, can_fail)
+        return Part(name, estimate, -inf, inf, *open_)
     found, error = _resample(values, statistic)
     wide = np.sqrt(n / (n - 1.0)) * stats.t.isf(0.025, n - 1) / stats.norm.isf(0.025)
     low, high = estimate + wide * (np.nanpercentile(found, [2.5, 97.5]) - estimate)
@@ -127,9 +141,9 @@ def over_draws(
     gap = min(decisive - limits[0], limits[1] - decisive)
     spread = error * np.sqrt(n)
     effect = float(gap / spread) if spread > 0.0 else float(np.copysign(inf, gap))
-    return Part(
-        name, estimate, float(low), float(high), region, inside, outside, effect, paper
-    )
+    shown = None if margin is None else decisive
+    tests = (inside, outside, effect, paper, shown, can_fail)
+    return Part(name, estimate, float(low), float(high), region, *tests)
 
 
 def _resample(
@@ -201,11 +215,15 @@ def exactly(
 
 @dataclass(frozen=True)
 class Evidence:
-    """The parts of a claim, all of which it asserts, and more numbers in words."""
+    """The parts of a claim, all of which it asserts, and more numbers in words.
+
+    `earlier` are the parts by an earlier rule of the protocol, on the same draws.
+    """
 
     claim: str
     parts: Sequence[Part]
     note: str = ""
+    earlier: Sequence[Part] = ()
 
 
 @dataclass(frozen=True)
@@ -217,6 +235,7 @@ class Finding:
     parts: Sequence[Part] = ()
     note: str = ""
     verdicts: Sequence[Verdict] = field(default=())
+    earlier: Verdict | None = None
 
 
 def judge(evidence: Iterable[Evidence]) -> list[Finding]:
@@ -224,10 +243,12 @@ def judge(evidence: Iterable[Evidence]) -> list[Finding]:
 
     Holm's method over all parts: the smallest p-value counts at ``level/n``, the next
     at ``level/(n−1)``, until one fails; what is left is undecided.  A claim is
-    supported if all its parts are, contradicted if one of them is.
+    supported if all its parts are, contradicted if one of them is.  Parts that cannot
+    fail are left out, and a claim that has no others is reported.  Parts by an earlier
+    rule have the level of all parts divided by their number.
     """
     found = list(evidence)
-    parts = [part for item in found for part in item.parts]
+    parts = [part for item in found for part in item.parts if part.can_fail]
     smallest = [min(part.p_inside, part.p_outside) for part in parts]
     decided: dict[int, Verdict] = {id(part): Verdict.UNDECIDED for part in parts}
     for rank, i in enumerate(np.argsort(smallest, kind="stable")):
@@ -235,18 +256,30 @@ def judge(evidence: Iterable[Evidence]) -> list[Finding]:
         if smallest[i] > level:
             break
         decided[id(parts[i])] = parts[i].verdict(level)
+    strict = LEVEL / LOOKS / max(len(parts), 1)
     return [
-        _finding(item, [decided[id(part)] for part in item.parts]) for item in found
+        Finding(
+            item.claim,
+            _together(verdicts),
+            item.parts,
+            item.note,
+            verdicts,
+            _together([part.verdict(strict) for part in item.earlier])
+            if item.earlier
+            else None,
+        )
+        for item in found
+        for verdicts in [[decided.get(id(p), Verdict.REPORTED) for p in item.parts]]
     ]
 
 
-def _finding(item: Evidence, verdicts: list[Verdict]) -> Finding:
-    if not verdicts:
-        verdict = Verdict.UNTESTED
-    elif Verdict.CONTRADICTED in verdicts:
-        verdict = Verdict.CONTRADICTED
-    elif all(one is Verdict.SUPPORTED for one in verdicts):
-        verdict = Verdict.SUPPORTED
-    else:
-        verdict = Verdict.UNDECIDED
-    return Finding(item.claim, verdict, item.parts, item.note, verdicts)
+def _together(verdicts: list[Verdict]) -> Verdict:
+    """Return the verdict on a claim with these parts."""
+    counted = [one for one in verdicts if one is not Verdict.REPORTED]
+    if not counted:
+        return Verdict.REPORTED if verdicts else Verdict.UNTESTED
+    if Verdict.CONTRADICTED in counted:
+        return Verdict.CONTRADICTED
+    if all(one is Verdict.SUPPORTED for one in counted):
+        return Verdict.SUPPORTED
+    return Verdict.UNDECIDED

@@ -32,6 +32,8 @@ COLOURS = (
     "#e7298a",
 )
 _PALETTE = 96
+#: Draws from which on there is a band.
+_FEWEST = 5
 
 
 def style(position: int) -> dict[str, Any]:
@@ -68,15 +70,26 @@ def plain_ticks(axis: Axes) -> None:
         (axis.get_yscale(), axis.yaxis),
     ):
         if scale == "log":
-            line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            low, high = line.get_view_interval()
+            line.set_major_locator(LogLocator(subs=_marks(high / low)))
             line.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             line.set_minor_formatter(NullFormatter())
 
 
+def _marks(span: float) -> tuple[float, ...]:
+    """Return the multiples of powers of ten that are written on an axis."""
+    if span > 1e3:
+        return (1.0,)
+    return (1.0, 2.0, 5.0) if span > 4.0 else tuple(np.arange(1.0, 10.0, 0.5))
+
+
 def band(values: pd.Series) -> tuple[float, float]:
-    """Return the mean, and half of its 95% interval by Student's law."""
+    """Return the mean, and half of its 95% interval by Student's law.
+
+    Fewer than five draws have none: it would be wider than the panel.
+    """
     n = len(values)
-    if n < 2:
+    if n < _FEWEST:
         return float(values.mean()), 0.0
     reach = float(stats.t.isf(0.025, n - 1)) * float(values.std()) / np.sqrt(n)
     return float(values.mean()), reach

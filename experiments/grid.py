@@ -31,6 +31,9 @@ from experiments.store import (
     current_commit,
 )
 
+#: A word in all seeds, which PROTOCOL.md names: another one gives other draws.
+SALT = "second protocol"
+
 
 @dataclass(frozen=True)
 class Context:
@@ -80,7 +83,12 @@ class Summary:
 
 def seed_of(cell: Cell) -> int:
     """Return the seed of a cell: its settings decide, so a repeat has its own."""
-    return zlib.crc32(json.dumps(cell, sort_keys=True).encode())
+    return zlib.crc32(f"{SALT} {json.dumps(cell, sort_keys=True)}".encode())
+
+
+def shared_seed(cell: Cell, *varied: str) -> int:
+    """Return the seed that cells share which differ in these settings alone."""
+    return seed_of({key: value for key, value in cell.items() if key not in varied})
 
 
 def run_cells(

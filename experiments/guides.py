@@ -45,7 +45,8 @@ def landmark_guide(tables: Tables) -> str:
         f"{table.bandwidth.nunique()}; {seconds[best]:.3f} s). The fastest within "
         f"{1 - _AS_GOOD:.0%} of it is **{fast}** ({mean[fast]:.2f}, "
         f"{seconds[fast]:.3f} s). If landmarks must be rows: **{row}** "
-        f"({mean[row]:.2f}, {seconds[row]:.3f} s).\n",
+        f"({mean[row]:.2f}, {seconds[row]:.3f} s). Seconds are CPU time of the "
+        "selection, of cells that ran beside others.\n",
         markdown(ranked, 3),
         "",
         _cluster_note(tables),
@@ -85,13 +86,17 @@ def _time_note(tables: Tables) -> str:
     found = at_equal_time(table)
     if found.empty:
         return ""
-    found = found.drop(columns="CPU seconds").dropna()
+    found = found.drop(columns="CPU seconds")
+    # Landmarks whose selection takes longer than the whole time have lost.
     best = found.idxmin(axis=1).value_counts()
     words = ", ".join(f"{name} {count}" for name, count in best.items())
-    means = ", ".join(f"{mean:.2f}% {name}" for name, mean in found.mean().items())
+    whole = found.dropna()
+    means = ", ".join(f"{mean:.2f}% {name}" for name, mean in whole.mean().items())
     return (
         "In the same CPU time of a whole fit the lowest cost is that of (settings of "
-        f"`whole_fits`): {words}. Mean cost over the least: {means}.\n"
+        f"`whole_fits`, {len(found)} in all): {words}. In {len(found) - len(whole)} of "
+        "them some landmarks cannot be had in that time; in the other "
+        f"{len(whole)} the mean cost over the least is: {means}.\n"
     )
 
 

@@ -33,6 +33,9 @@ _GRIDS = {
 }
 #: Starts of the reference besides the true labels; the lowest cost counts.
 _SEARCHES = ("local-search",)
+#: By how much the reference's cost may be too high: what its landmarks leave, and what
+#: b ≤ 0.6 would need.
+_BIASES = (0.0004, 0.005)
 #: Steps in which a and b settle.
 _STEPS = 30
 #: The paper's fits k^a/n^b of each k alone, where a is but an intercept (errata).
@@ -177,13 +180,21 @@ def claims(table: pd.DataFrame) -> list[Evidence]:
         for i, name in enumerate(("a of k^a/n^b", "b of k^a/n^b"))
     ]
     raw = fit_exponents(values.mean(axis=0), k, n, np.inf)
+    shifted = ", ".join(
+        f"{fit_exponents(values.mean(axis=0) + bias, k, n, many)[1]:.2f} were it "
+        f"{bias} too high"
+        for bias in _BIASES
+    )
     fast = "inside" if parts[1].low <= 1.0 <= parts[1].high else "outside"
     points = excess(table)
     note = (
         f"b = 1 is {fast} the interval; were the reference without an excess of its "
-        f"own, a = {raw[0]:.2f} and b = {raw[1]:.2f}; with the reference as printed "
-        f"the excess lies between {points.literal.min():.3f} and "
-        f"{points.literal.max():.3f}; the "
-        "paper's fits per k have b = 0.53, 0.49, 0.51, 0.51"
+        f"own, a = {raw[0]:.2f} and b = {raw[1]:.2f}; its landmarks may leave a bias: "
+        f"b is {shifted}. Theorem 1 bounds from above, which a faster fall does not "
+        "contradict; what it contradicts are the fits of Fig. 1, and k/√n, a = 1, is "
+        f"{'outside' if parts[0].high < 1.0 else 'inside'} the interval of a. With the "
+        f"reference as printed the excess lies between {points.literal.min():.3f} and "
+        f"{points.literal.max():.3f}; the paper's fits per k have b = 0.53, "
+        "0.49, 0.51, 0.51"
     )
     return [Evidence("L1", parts, note)]

@@ -20,15 +20,15 @@ from experiments.approximation import (
 )
 from experiments.datasets import OG17
 from experiments.draws import by_draw
-from experiments.evidence import Evidence, over_draws
+from experiments.evidence import Evidence, Part, over_draws
 from experiments.figures import draw_bars, legend, panels, plain_ticks, style
-from experiments.grid import Context
+from experiments.grid import Context, shared_seed
 from experiments.methods import FAMILY, LEVERAGE, PAPER_STRATEGIES
 from experiments.store import Cell, Row
 
 TITLE = "Rank 100 from l landmarks (OG17 §5, App. B)"
 REDUCED = (
-    "12 of 13 datasets; five of the ten bandwidths, from end to end; without K-DPP "
+    "12 of 13 datasets; two of the ten bandwidths, in the middle; without K-DPP "
     "chains, restarts and Lloyd refinement, and leverage scores with l = K ln K alone, "
     "as their time grows most with l; errors are measured as over the bandwidths."
 )
@@ -36,9 +36,11 @@ _PLAIN = FAMILY[0]
 _RIVALS = ("uniform", LEVERAGE)
 _METHODS = (*_RIVALS, _PLAIN)
 _SIZES = ("K", "K ln K", "K ln n")
+#: Repeats whose cells follow each other, and log lifts that are as good.
+_BLOCK, _TIE = 5, 0.01
 #: datasets, bandwidths, K
 _GRIDS = {
-    "full": (OG17, (5, 2, 7, 0, 9), 100),
+    "full": (OG17, (3, 6), 100),
     "quick": (("parkinsons", "cpu_act", "cal_housing"), (5,), 100),
     "smoke": (("small_groups",), (5,), 20),
 }
@@ -54,9 +56,10 @@ def cells(grid: str, repeats: int) -> list[Cell]:
             "size": size,
             "repeat": repeat,
         }
+        for first in range(0, repeats, _BLOCK)
         for bandwidth in chosen
         for name in names
-        for repeat in range(repeats)
+        for repeat in range(first, min(first + _BLOCK, repeats))
         for size in _SIZES
     ]
 
@@ -77,7 +80,8 @@ def run(cell: Cell, context: Context) -> list[Row]:
         chosen,
         ceil(size[cell["size"]]),
         rank,
-        context.seed,
+        # The same landmarks first, whatever their number.
+        shared_seed(cell, "size"),
     )
 
 
@@ -105,7 +109,7 @@ def figure(table: pd.DataFrame) -> Figure:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    found = lifts(table, ["dataset", "size"])
+    found = lifts(table, ["dataset", "bandwidth", "size"])
     wide = found.pivot_table(
         index="method", columns="size", values=["lift", "error"], aggfunc=geometric_mean
     )
@@ -123,15 +127,18 @@ def claims(table: pd.DataFrame) -> list[Evidence]:
     }
     gap = (plain["K ln n"] - plain["K ln K"]).dropna()
     wide = by_draw(sizes["K ln K"], ["dataset", "method"], "log_lift")
-    wins = Wins(list(wide.columns), _PLAIN, _RIVALS)
-    best = over_draws(
-        "share of datasets with the best lift, l = K ln K",
-        wide.to_numpy(),
-        (1.0, 1.0),
-        wins.share,
-        paper=1.0,
-        margin=wins.least_margin,
-    )
+    wins = Wins(list(wide.columns), _PLAIN, _RIVALS, _TIE)
+
+    def on_all(found: Wins) -> Part:
+        return over_draws(
+            "share of datasets with the best lift, l = K ln K",
+            wide.to_numpy(),
+            (1.0, 1.0),
+            found.share,
+            paper=1.0,
+            margin=found.least_margin,
+        )
+
     margins = pd.Series(
         wins.margins(wide.to_numpy()), dict.fromkeys(name for name, _ in wide.columns)
     )
@@ -151,7 +158,8 @@ def claims(table: pd.DataFrame) -> list[Evidence]:
         ),
         Evidence(
             "O9",
-            [best],
+            [on_all(wins)],
             f"log lift less the better of uniform and leverage landmarks: {words}",
+            [on_all(Wins(list(wide.columns), _PLAIN, _RIVALS))],
         ),
     ]

@@ -36,6 +36,8 @@ from experiments.methods import (
     FAMILY,
     FULL,
     LEVERAGE,
+    SMALL_SKETCH,
+    STARTS,
 )
 
 Table = pd.DataFrame
@@ -88,15 +90,17 @@ def times(good: bool) -> Table:
     for i in REPEATS:
         add("MNIST60K", "mnist", i, 60_000, 5 if good else 900, method="m = 245")
         add("stand-in", "mnist", i, 81_000, 20 if good else 500, method="m = 400")
-        for r in (20, 60):
-            method = SKETCHED
-            add("synth", "synth", i, 0, 0.1 if good else 3.0, method=method, r=r)
-        add("synth", "synth", i, 0, 1.0, method=FULL, r=0)
+        for start in STARTS:
+            some = {"start": start}
+            for r in (20, 60):
+                some |= {"method": SKETCHED, "r": r}
+                add("synth", "synth", i, 0, 0.1 if good else 3.0, **some)
+            add("synth", "synth", i, 0, 1.0, method=FULL, r=0, start=start)
         for name in ("pol", "kin8nm", timings._WIDE):
             slow = dict.fromkeys(CHAINS, 50.0 if good else 1.0)
             same = 0.6 if name == timings._WIDE else 1.0
-            slow[timings._SMALL_SKETCH] = same if good else 10.0
-            slow |= {LEVERAGE: 10.0, FAMILY[0]: 1.0}
+            slow[LEVERAGE] = same if good else 10.0
+            slow |= {SMALL_SKETCH: 1.0, FAMILY[0]: 1.0}
             slow[timings._OVERSAMPLED] = 1.5 if good else 9.0
             for method, seconds in slow.items():
                 add("landmarks", name, i, 100, seconds, method=method, evaluations=9.0)
@@ -109,12 +113,14 @@ def searches(good: bool) -> Table:
     for n, k in ((600, 5), (600, 20), (1_797, 5), (1_797, 20)):
         place = {"n": n, "k": k}
         rows.append({"part": "bound", **place, "repeat": 0, "bound": 0.5})
-        nystrom = (np.sqrt(k / n) + 0.5) * (2.0 if good else np.sqrt(n * k))
+        growth = 1.0 if good else np.sqrt(n * k)
         for i, method in product(REPEATS, ("k-means++", "local-search")):
             row = {"part": "search", **place, "repeat": i, "method": method}
-            values = {"lloyd": 1.0, "nystrom": noisy(nystrom)}
-            cost = share if method == "local-search" else 1.0
-            rows.append({**row, "seeds": noisy(cost), **values})
+            values = dict.fromkeys(("lloyd", "lloyd_new", "nystrom_seeds"), 1.0)
+            values |= {"nystrom": noisy(growth), "nystrom_new": noisy(growth)}
+            for name in ("lloyd", "nystrom"):
+                values |= {f"{name}_zeta": 0.1, f"{name}_gap": noisy(0.2 * share)}
+            rows.append({**row, "seeds": noisy(growth), **values})
     return pd.DataFrame(rows)
 
 
@@ -139,8 +145,9 @@ def bounds(good: bool) -> Table:
             ("uniform", 400 if good else 100),
             ("ridge leverage", 100),
         ):
-            add("ladder", "uneven", i, method=method, value=noisy(size), n=1000)
-        add("Theorem 4", "pol", i, value=noisy(100 * share), bound=100, k_dpp=9)
+            add("ladder", "pol", i, method=method, value=noisy(size), n=1000)
+        limits = {"bound": 100, "k_dpp": 9, "cor_2": 0.5}
+        add("Theorem 4", "pol", i, value=noisy(100 * share), **limits)
     add("law", "small_groups", 0, value=share * 50, bound=50.0)
     return pd.DataFrame(rows)
 
@@ -171,7 +178,7 @@ def landmark_curves(good: bool) -> Table:
     def excess(k: int, m: int) -> float:
         return 0.01 * (k if good else 6400 / k) / m
 
-    return pd.DataFrame(
+    curves = pd.DataFrame(
         {
             "k": k,
             "m": m,
@@ -181,6 +188,9 @@ def landmark_curves(good: bool) -> Table:
         }
         for i, k, m in product(REPEATS, (20, 40, 80), (10, 20, 40, 80, 160, 320, 640))
     )
+    # As the report adds them, from the experiment that has them.
+    references = pd.DataFrame({"k": (20, 40, 80), "part": "reference"})
+    return pd.concat([curves, references.assign(cost_test=0.99, repeat=0)])
 
 
 def table1(good: bool) -> Table:
@@ -299,6 +309,8 @@ def sketches(good: bool) -> Table:
         rows.append({**row, "method": FULL, "r": 0, **full})
         many = {**row, "method": SKETCHED, "r": b14_reduction._MANY, "objective": 1.0}
         rows += [many] * 10
+        wide = {**row, "r": b14_reduction._WIDE, "objective": 1.0, "features": 90}
+        rows += [{**wide, "method": name} for name in ("exact SVD", "sign projection")]
         for method, r in product((*b14_reduction.PROPOSED, BASELINE), (-1, 5, 20, 100)):
             objective = noisy(1.0 + (0.5 if good else -0.1) / abs(r), 1e-3)
             accuracy = 0.97 if good else 0.5
@@ -318,11 +330,11 @@ def sketches(good: bool) -> Table:
 #: Experiment, table, and the claims that it speaks to.
 CASES: dict[str, tuple[Any, Callable[[bool], Table], tuple[str, ...]]] = {
     "digits": (cr18_mnist, digits, ("CR1", "CR2", "CR3", "CR8", "CR9")),
-    "lemmas": (lemmas, bounds, ("CR4", "CR5", "CR6", "B6", "B7", "O11")),
+    "lemmas": (lemmas, bounds, ("CR4", "CR5", "CR5s", "CR6", "B6", "B7", "O11")),
     "times": (timings, times, ("CR3", "CR7", "O3", "O6", "O10", "B1")),
-    "searches": (l21_search, searches, ("L4", "L5")),
+    "searches": (l21_search, searches, ("L4", "L5", "L6", "CR6")),
     "rates": (l21_rates, rates, ("L1",)),
-    "landmarks": (l21_landmarks, landmark_curves, ("L2",)),
+    "landmarks": (l21_landmarks, landmark_curves, ("L2", "L2s")),
     "table 1": (l21_table1, table1, ("L3",)),
     "bandwidths": (
         og17_bandwidth,
@@ -331,7 +343,17 @@ CASES: dict[str, tuple[Any, Callable[[bool], Table], tuple[str, ...]]] = {
     ),
     "ranks": (og17_rank, rank_table, ("O4", "O7", "O8", "O13")),
     "sizes": (og17_oversampling, size_table, ("O5", "O9")),
-    "sketches": (b14_reduction, sketches, ("B1", "B2", "B3", "B4", "B5")),
+    "sketches": (b14_reduction, sketches, ("B1", "B2", "B3", "B4", "B5", "B8")),
+}
+#: A ratio to a lower bound on the optimum cannot refute B5 and B8, nor its growth L5.
+IRREFUTABLE = dict.fromkeys(("B5", "B8"), Verdict.UNTESTED)
+IRREFUTABLE["L5"] = Verdict.UNDECIDED
+#: What a table says of a claim by numbers that cannot fail, or in words alone.
+NO_TEST = {
+    ("times", "CR3"): Verdict.REPORTED,
+    ("times", "CR7"): Verdict.REPORTED,
+    ("lemmas", "O11"): Verdict.REPORTED,
+    ("searches", "CR6"): Verdict.UNTESTED,
 }
 
 
@@ -348,7 +370,8 @@ def test_planted_claims_are_supported(case: str) -> None:
         words = [
             f"{v}: {p}" for v, p in zip(finding.verdicts, finding.parts, strict=True)
         ]
-        assert finding.verdict is Verdict.SUPPORTED, (claim, words)
+        wanted = NO_TEST.get((case, claim), Verdict.SUPPORTED)
+        assert finding.verdict is wanted, (claim, words)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -357,8 +380,8 @@ def test_planted_counterexamples_contradict(case: str) -> None:
         words = [
             f"{v}: {p}" for v, p in zip(finding.verdicts, finding.parts, strict=True)
         ]
-        # A ratio to a lower bound on the optimum cannot refute B5.
-        wanted = Verdict.UNTESTED if claim == "B5" else Verdict.CONTRADICTED
+        wanted = IRREFUTABLE.get(claim, Verdict.CONTRADICTED)
+        wanted = NO_TEST.get((case, claim), wanted)
         assert finding.verdict is wanted, (claim, words)
 
 

@@ -105,3 +105,31 @@ def test_more_parts_ask_for_more() -> None:
 
 
 LEVEL_OF_ONE = 0.05 / 3
+
+
+def test_parts_that_cannot_fail_decide_nothing() -> None:
+    sure = over_draws("time", draws(1.0), (-inf, 100.0), can_fail=False)
+    assert str(sure).endswith("cannot fail here")
+    (alone,) = judge([Evidence("X", [sure])])
+    assert (alone.verdict, alone.verdicts) == (Verdict.REPORTED, [Verdict.REPORTED])
+    bad = over_draws("gap", draws(-1.0), (0.0, inf))
+    (both,) = judge([Evidence("X", [sure, bad])])
+    assert both.verdict is Verdict.CONTRADICTED
+    # They take no part of the level either.
+    edge = over_draws("mean", draws(0.06, spread=0.1), (0.0, inf))
+    (found,) = judge([Evidence("X", [edge, *[sure] * 20])])
+    assert found.verdict is Verdict.SUPPORTED
+
+
+def test_an_earlier_rule_has_a_verdict_of_its_own() -> None:
+    good, bad = (over_draws("gap", draws(sign), (0.0, inf)) for sign in (1.0, -1.0))
+    found = judge([Evidence("X", [good], "", [bad]), Evidence("Y", [good])])
+    assert [finding.verdict for finding in found] == [Verdict.SUPPORTED] * 2
+    assert [finding.earlier for finding in found] == [Verdict.CONTRADICTED, None]
+
+
+def test_counts_say_which_margin_decides() -> None:
+    part = over_draws(
+        "share", draws(0.2), (0.5, inf), lambda rows: 1.0, margin=lambda r: r.mean()
+    )
+    assert "decided by a margin of +0.2" in str(part)
