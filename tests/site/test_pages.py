@@ -12,6 +12,7 @@ import pytest
 from docs.api_pages import (
     described_with,
     listed_members,
+    make_pages,
     public_names,
     related_names,
     states_cost,
@@ -182,6 +183,22 @@ def test_every_public_name_has_one_page_and_a_docstring():
     for module in public_names():
         for name, value in listed_members(module).items():
             assert not callable(value) or value.__doc__, f"{module}.{name}"
+
+
+def test_no_two_pages_of_the_reference_differ_only_in_case():
+    # macOS and Windows keep one file for both, and show the one that comes last.
+    pages = [page.lower() for page in make_pages()]
+    assert [page for page in pages if pages.count(page) > 1] == []
+    assert len(pages) == len(public_names()) + 1 + sum(map(len, public_names().values()))
+
+
+def test_contents_of_the_reference_have_their_pages():
+    pages = make_pages()
+    for page, text in pages.items():
+        _, _, contents = text.partition(".. toctree::")
+        entries = re.findall(r"^   (?:.*<(.*)>|(sketchmeans\S*))$", contents, re.M)
+        missing = {one or other for one, other in entries} - {p[:-4] for p in pages}
+        assert not missing, page
 
 
 def test_pages_of_the_reference_lead_to_others():
