@@ -29,6 +29,8 @@ MODULES = {
     "sketchmeans.diagnostics": "Diagnostics",
     "sketchmeans.theory": "Theory",
     "sketchmeans.report": "Reports and pictures",
+    "sketchmeans.datasets": "Tables to try things on",
+    "sketchmeans.onnx": "Models as ONNX graphs",
     "sketchmeans.testing": "Contracts for your own parts",
 }
 #: Layers that share functions with others, too.
@@ -139,6 +141,9 @@ def _index_page() -> str:
         "Costs are numbers of operations, for n rows of d features, m landmarks, k",
         "clusters, and passes over the rows. Memory is that of the result and of a few",
         "blocks of rows for each thread, unless a page says otherwise.",
+        "",
+        "`SparkTable` and `transform_spark` of `sketchmeans.spark` are public, too:",
+        "they need Spark, see :doc:`/scale`.",
         "",
         ".. toctree::",
         "   :maxdepth: 1",

@@ -220,11 +220,14 @@ WITHOUT_FORMULA = {
     "Dialect": "how a text table is written",
     "ModelFileError": "an exception",
     "load": "reads what a fit has computed",
+    "make_customers": "makes up a table",
     "model_card": "a text about a fitted model",
+    "onnx_inputs": "turns a table into arrays",
     "open_rows": "opens a file",
     "rename_segments": "sets texts",
     "save": "writes what a fit has computed",
     "segment_names": "returns texts",
+    "write_customers": "makes up a table",
 }
 
 
