@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -28,6 +29,8 @@ MODULES = {
     "sketchmeans.diagnostics": "Diagnostics",
     "sketchmeans.theory": "Theory",
     "sketchmeans.report": "Reports and pictures",
+    "sketchmeans.datasets": "Tables to try things on",
+    "sketchmeans.onnx": "Models as ONNX graphs",
     "sketchmeans.testing": "Contracts for your own parts",
 }
 #: Layers that share functions with others, too.
@@ -80,11 +83,7 @@ def _member(module: str, name: str) -> Any:
 
 def write_pages(folder: Path) -> None:
     """Write a page for each module and for each of its names, where they changed."""
-    pages = {f"{module}.rst": _module_page(module) for module in MODULES}
-    pages["index.rst"] = _index_page()
-    for module, names in public_names().items():
-        for name in names:
-            pages[f"{module}.{name}.rst"] = _name_page(module, name)
+    pages = make_pages()
     folder.mkdir(exist_ok=True)
     for path in folder.glob("*.rst"):
         if path.name not in pages:
@@ -93,6 +92,41 @@ def write_pages(folder: Path) -> None:
         path = folder / file_name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
+
+
+def make_pages() -> dict[str, str]:
+    """Return the text of each page by the name of its file."""
+    pages = {f"{module}.rst": _module_page(module) for module in MODULES}
+    pages["index.rst"] = _index_page()
+    for module, names in public_names().items():
+        for name in names:
+            pages[f"{page_name(module, name)}.rst"] = _name_page(module, name)
+    return pages
+
+
+def page_name(module: str, name: str) -> str:
+    """Return the name of a page, which differs from others by more than by case.
+
+    macOS and Windows keep one file for both `Certificate` and `certificate`: the class
+    gets an addition where another page, of a function or a module, has its letters.
+
+    Examples
+    --------
+    >>> page_name("sketchmeans.diagnostics", "Certificate")
+    'sketchmeans.diagnostics.Certificate-class'
+    >>> page_name("sketchmeans.diagnostics", "certificate")
+    'sketchmeans.diagnostics.certificate'
+    """
+    page = f"{module}.{name}"
+    is_class = inspect.isclass(_member(module, name))
+    return f"{page}-class" if is_class and _letters()[page.lower()] > 1 else page
+
+
+@cache
+def _letters() -> Counter[str]:
+    """Count the pages by their names in small letters."""
+    names = [f"{m}.{name}" for m, names in public_names().items() for name in names]
+    return Counter(page.lower() for page in [*MODULES, *names])
 
 
 def _title(text: str) -> list[str]:
@@ -107,6 +141,9 @@ def _index_page() -> str:
         "Costs are numbers of operations, for n rows of d features, m landmarks, k",
         "clusters, and passes over the rows. Memory is that of the result and of a few",
         "blocks of rows for each thread, unless a page says otherwise.",
+        "",
+        "`SparkTable` and `transform_spark` of `sketchmeans.spark` are public, too:",
+        "they need Spark, see :doc:`/scale`.",
         "",
         ".. toctree::",
         "   :maxdepth: 1",
@@ -136,7 +173,7 @@ def _module_page(module: str) -> str:
         ".. toctree::",
         "   :hidden:",
         "",
-        *(f"   {name} <{module}.{name}>" for name in names),
+        *(f"   {name} <{page_name(module, name)}>" for name in names),
         "",
     ]
     return "\n".join(lines)

@@ -1,5 +1,6 @@
 """What an import loads, and what is said where an extra is not installed."""
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -102,6 +103,19 @@ def test_the_core_needs_no_extra():
     done = _run(code, EXTRAS + OTHERS)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "True\n"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("page", ["start", "next-month"])
+def test_pages_with_tables_need_no_pandas(page, tmp_path, monkeypatch):
+    """No extra that the tutorial installs brings it."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pyarrow")
+    text = (Path(__file__).parents[1] / "docs" / f"{page}.md").read_text("utf-8")
+    code = "".join(re.findall(r"^```python\n(.*?)^```", text, re.M | re.S))
+    monkeypatch.chdir(tmp_path)
+    done = _run(code, (*OTHERS, "dask"))
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.process

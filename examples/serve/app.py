@@ -18,8 +18,7 @@ from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel, Field
 
 import sketchmeans
-from sketchmeans.cluster.segment_names import segment_names
-from sketchmeans.diagnostics import model_card
+from sketchmeans.diagnostics import model_card, segment_names
 
 
 class Rows(BaseModel):

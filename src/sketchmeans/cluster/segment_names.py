@@ -20,8 +20,6 @@ def segment_names(model: Any) -> tuple[str, ...]:
 
     Costs nothing.
 
-    Costs nothing.
-
     Parameters
     ----------
     model : fitted estimator of this library

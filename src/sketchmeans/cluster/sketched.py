@@ -51,7 +51,8 @@ class SketchedKMeans(Clusterer):
 
     The rows are reduced to r features, clustered there, and the partition is plugged
     back: a centre is the mean of the *original* rows of its cluster.  If the sketch
-    keeps the objective within a factor (B14 Theorems 11-13), so does the partition.
+    keeps the objective ``W = 1/n Σ_x min_j ‖x − c_j‖²`` within a factor (B14 Theorems
+    11-13), so does the partition.
     Up to `refine_max_iter` Lloyd iterations in the original space follow.  Costs the
     sketch, n·r·k for each pass on it, n·d to plug back, and at most n·d·k for each pass
     that refines it, of which all but the first look only at rows near a border.

@@ -104,6 +104,8 @@ def make_customers(
 ) -> tuple[Any, Array]:
     """Make a table of customers as a shop would export it, with four segments in it.
 
+    Costs a few draws for each value.
+
     Parameters
     ----------
     n_samples : int, default=3,000
@@ -125,6 +127,10 @@ def make_customers(
     segments : ndarray of shape (n_samples,)
         The name of the segment of each customer.
 
+    See Also
+    --------
+    write_customers : The same in a file.
+
     Examples
     --------
     >>> table, segments = make_customers(500)
@@ -144,12 +150,18 @@ def write_customers(
 ) -> Array:
     """Write the table of `make_customers` to a CSV file; return the segments.
 
+    Costs the table and its text in memory.
+
     Parameters
     ----------
     path : str or PathLike
         A file that exists is replaced.
     n_samples, random_state
         As in `make_customers`.
+
+    See Also
+    --------
+    make_customers : The same as a data frame.
 
     Examples
     --------

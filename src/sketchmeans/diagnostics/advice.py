@@ -53,11 +53,11 @@ def advised_cluster_count(path: Mapping[str, Any]) -> Advice:
     """Suggest a number of clusters: the most that samples agree on.
 
     With fewer clusters than groups, and with more, the clusters depend on the sample;
-    with as many they do not.  Among the k that are within 0.02 of the most stable one
-    it is the largest, as two large groups are often stable, too, but say less.  It is
-    not clear if its interval overlaps with that of a less stable one.  This is about
-    kernel k-means at one bandwidth; `choose_n_clusters` takes clusters of any shape and
-    compares with noise.
+    with as many they do not.  For the stability s_k of the path it is the largest k
+    with ``s_k ≥ max_j s_j − 0.02``, as two large groups are often stable, too, but say
+    less.  It is not clear if s_k is below 0.5, or if its interval overlaps with that of
+    a less stable one.  This is about kernel k-means at one bandwidth;
+    `choose_n_clusters` takes clusters of any shape and compares with noise.
 
     Costs nothing beyond the path.
 
@@ -105,10 +105,9 @@ def advised_bandwidth(
 ) -> Advice:
     """Suggest a bandwidth: one that tells clusters apart, and the same in any sample.
 
-    Left out are bandwidths whose effective dimension is below k, for which all rows
-    look the same, or above a quarter of the rows, for which no two look alike.  Among
-    those that are within 0.05 of the most stable one it is that of the lowest
-    certified ratio.
+    Left out are bandwidths without ``k ≤ d_eff ≤ n/4``: below that effective dimension
+    all rows look the same, above it no two look alike.  Of the others it is the one of
+    the lowest certified ratio among those with ``s ≥ max s − 0.05``, s their stability.
 
     Costs nothing beyond the path.
 

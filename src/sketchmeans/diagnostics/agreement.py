@@ -222,6 +222,9 @@ def compare_models(
 ) -> Comparison:
     """Fit some models to the same rows and compare them.
 
+    Labels of two models by the adjusted Rand index ``(RI − E RI)/(1 − E RI)``, each
+    fit with the best one possible by ``ratio = cost/lower_bound`` of its `certificate`.
+
     Costs a fit of each, and up to 5 seconds for what is proved of each.
 
     Parameters

@@ -132,11 +132,15 @@ def choose_n_clusters(
     """Suggest a number of clusters of any shape, or say that none is clear.
 
     Each subsample is cut into k clusters by the eigenvectors of graphs of several
-    scales, as in `SpectralKMeans`.  A number counts if the clusters of different
-    subsamples agree, and if that and the eigengap after it exceed those of tables of
-    noise with the same covariance (and the same categories), or the eigengap alone by
-    far.  Of the numbers on which samples agree about as well, the largest is taken:
-    two large groups are often stable, too, but say less.  Costs seconds, whatever n is.
+    scales, as in `SpectralKMeans`.  Let a_k be the mean adjusted Rand index of two
+    subsamples, and g_k the mean of ``log((μ_{k+1} + ε)/(μ_k + ε))``, ε = 3e-4, for
+    eigenvalues μ of their graphs, less the largest of tables of noise with the same
+    covariance (and the same categories).  A number counts with ``a_k ≥ 0.75``, and
+    ``g_k ≥ 0.6``; or ``g_k ≥ 0.3`` (−0.1 from a_k = 0.985 on), if a_k exceeds that of
+    noise.  Of these the largest with ``a_k ≥ max a − 0.04`` is taken (0.08, if its gap
+    is large): two large groups are often stable, too, but say less.
+
+    Costs seconds, whatever n is.
 
     Parameters
     ----------
@@ -207,7 +211,9 @@ def are_round(
 ) -> bool:
     """Say whether kernel k-means finds the clusters that `SpectralKMeans` finds.
 
-    On a sample of at most 2,000 rows.  If not, their shape needs `SpectralKMeans`.
+    That is if the adjusted Rand index of the two, ``(RI − E RI)/(1 − E RI)`` of pairs
+    of rows, is at least 0.75 on a sample of at most 2,000 rows.  If not, their shape
+    needs `SpectralKMeans`.
 
     Costs two fits of the sample.
 

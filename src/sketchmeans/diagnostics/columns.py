@@ -61,6 +61,9 @@ class ColumnSummary(Result):
 def column_summary(X: Any, n_jobs: int | None = None) -> ColumnSummary:
     """Describe the columns of a table: a DataFrame, an array, a path or a `Source`.
 
+    Of a numeric column the ``mean = Σ x/n`` and the ``deviation = √(Σ (x − mean)²/n)``
+    of the n values that are present.
+
     One pass over the rows; files may be larger than memory.
 
     Examples

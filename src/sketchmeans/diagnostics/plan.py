@@ -130,6 +130,11 @@ def plan(
 ) -> Plan:
     """Say what a fit would take, from sizes and the rates of this machine.
 
+    A stage takes ``Σ_r c_r · work_r/rate_r`` seconds: multiplications in matrix
+    products, exponentials and bytes of memory over what this machine does of each in a
+    second, times coefficients that were fitted to measured fits.  A pass over all rows
+    is n·m·(d + k), n·m and about n·d of these.
+
     Nothing is fitted: it costs about three seconds to measure the rates, once, and half
     a second for a file.  Times are those of float32 or float64 rows whose clusters
     overlap somewhat: fits of clear clusters take fewer passes, and others more.

@@ -87,8 +87,11 @@ def row_map(
 
     In the Nyström features of the model's landmarks, or of 400 rows of the sample for
     `KernelKMeans`; in the input space for `SketchedKMeans`, and in the space of the
-    graph, where the axes are its eigenvectors, for `SpectralKMeans`.  Costs s·m·(d + m)
-    for a sample of s rows, and memory s·m.
+    graph, where the axes are its eigenvectors, for `SpectralKMeans`.  A row lies at
+    ``(ψ(x) − mean)·u`` for its features ψ(x) and each of the two leading eigenvectors u
+    of their covariance.
+
+    Costs s·m·(d + m) for a sample of s rows, and memory s·m.
 
     Parameters
     ----------

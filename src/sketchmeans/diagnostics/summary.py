@@ -203,7 +203,8 @@ def cluster_summary(
 ) -> ClusterSummary:
     """Describe the clusters that a fitted model finds in some rows.
 
-    Every row belongs to its nearest centre.  One pass, block by block: n·m·(d + k)
+    Every row belongs to its nearest centre, and its margin is ``1 − d_own/d_next``, of
+    the distances to that one and to the next.  One pass, block by block: n·m·(d + k)
     and n·d for the means; memory k·d, and n labels where `y` is given.
 
     Parameters

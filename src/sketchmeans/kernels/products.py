@@ -180,9 +180,9 @@ class Cosine(_FeatureKernel):
 
 
 class ArcCosine(Kernel):
-    """Arc-cosine kernel of Cho & Saul: an infinitely wide layer of step units.
+    """Arc-cosine kernel of Cho & Saul: an infinitely wide layer of neural units.
 
-    With θ the angle between x and z, order 0 is ``1 − θ/π``, order 1 (rectified
+    With θ the angle between x and z, order 0 (steps) is ``1 − θ/π``, order 1 (rectified
     linear units) ``‖x‖‖z‖ (sin θ + (π − θ) cos θ)/π`` and order 2
     ``‖x‖²‖z‖² (3 sin θ cos θ + (π − θ)(1 + 2 cos²θ))/π``.  The kernel value of a zero
     row, which has no angle, is 0.

@@ -56,6 +56,9 @@ class Landmarks:
 class LandmarkSelector(Protocol):
     """A way to choose landmarks.
 
+    Centres lie in the span of the m landmarks Z, ``c = Σ_i α_i φ(z_i)``; what they
+    cannot reach of a row x is ``k(x, x) − k(x, Z) K⁺ k(Z, x)``, with K = k(Z, Z).
+
     `sketchmeans.testing.SelectorContract` tests one of your own.
 
     What each costs is said with it; `select` keeps the landmarks, m·d numbers, alone.

@@ -45,8 +45,11 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     for each column that is used: float64 for numbers and for yes or no, with NaN for
     gaps, and text for categories, with "" for gaps.
 
+    A row has the label ``argmin_j ‖c_j‖² − 2 Σ_i α_ij k(x, z_i)`` for landmarks z_i.
     Labels are those of `predict`, but where two centres are equally near up to
     rounding; `compare_onnx` counts such rows.
+
+    Costs a copy of what the model keeps, m·(d + k) numbers.
 
     Parameters
     ----------
@@ -64,6 +67,11 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     ------
     ValueError
         If a part cannot be expressed: another kernel or step.
+
+    See Also
+    --------
+    compare_onnx : Whether the graph gives the labels of the model.
+    onnx_inputs : A table as the graph takes it.
 
     Examples
     --------

@@ -42,6 +42,15 @@ class OnnxComparison(Result):
         Bytes of the graph.
     seconds, onnx_seconds : float
         Wall time of `predict` and of onnxruntime for all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> from sketchmeans.onnx import compare_onnx
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> compare_onnx(SketchedKMeans(2, random_state=0).fit(X), X).is_equal
+    True
     """
 
     n_rows: int
@@ -61,6 +70,11 @@ class OnnxComparison(Result):
 def compare_onnx(model: Any, X: Any, graph: Any = None) -> OnnxComparison:
     """Label a table by a model and by its ONNX graph, and list where they differ.
 
+    A row whose two squared distances a and b have ``|a − b|/max(a, b)`` of no more than
+    rounding is on a border.
+
+    Costs `predict` and a run of the graph, with all rows in memory.
+
     Parameters
     ----------
     model : fitted estimator
@@ -69,6 +83,18 @@ def compare_onnx(model: Any, X: Any, graph: Any = None) -> OnnxComparison:
         As in ``model.predict``.
     graph : onnx.ModelProto, optional
         What `to_onnx` returned, if you have it.
+
+    See Also
+    --------
+    to_onnx : The graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import NystromKMeans
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> compare_onnx(NystromKMeans(2, random_state=0).fit(X), X).n_rows
+    100
     """
     from sketchmeans.onnx import to_onnx
 
@@ -112,7 +138,22 @@ def _compute_type(model: Any) -> np.dtype[Any]:
 
 
 def onnx_inputs(model: Any, X: Any) -> dict[str, Array]:
-    """Return a table as the inputs of the graph that `to_onnx` makes of a model."""
+    """Return a table as the inputs of the graph that `to_onnx` makes of a model.
+
+    Costs a look at each row, and memory for all of them.
+
+    See Also
+    --------
+    to_onnx : The graph, and what its inputs are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sketchmeans import SketchedKMeans
+    >>> X = np.arange(8.0).reshape(4, 2)
+    >>> onnx_inputs(SketchedKMeans(2, random_state=0).fit(X), X)["X"].shape
+    (4, 2)
+    """
     if isinstance(model, Pipeline) and len(model.steps) == 1:
         return onnx_inputs(model.steps[0][1], X)
     dtype = float_type(find_clusterer(model).exemplars_.dtype)
