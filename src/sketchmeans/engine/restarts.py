@@ -48,8 +48,8 @@ _LARGEST_SHARE = 0.5
 _LARGE_SHARE, _LARGE_BYTES = 1 / 32, 2**28
 #: Where full passes are cheap, a smaller share of more than a few will do.
 _CHEAP_SHARE, _FEW_ROWS = 0.125, 4096
-#: Rows that cost so many times the mean of their cluster are left behind by centres, if
-#: together they have this share of the cost; passes to bring centres to them.
+#: Rows that cost so many times the mean of others in their cluster are left behind by
+#: centres, if together they have this share of the cost; passes to bring centres there.
 _NEGLECTED, _NEGLECTED_SHARE, _RESCUE_PASSES = 16.0, 0.01, 60
 #: Clusters for which swaps are enough; most breaths, clusters for which they take a
 #: small part of the time, and rows per cluster that are enough for them.
@@ -382,9 +382,10 @@ def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
     A group that no subsample had a row of is such: together they are a good part of the
     cost.
     """
-    totals, counts = cluster_costs(engine, result), result.counts
-    means = np.divide(totals, counts, out=np.zeros(len(counts)), where=counts > 0.0)
-    far, costs = costly_rows(engine, result, _NEGLECTED * means)
+    totals = cluster_costs(engine, result)
+    # x > t (total - x) / (count - 1), solved for x: a row is no part of the mean.
+    limits = _NEGLECTED * totals / (result.counts + _NEGLECTED - 1.0)
+    far, costs = costly_rows(engine, result, limits)
     is_much = costs.sum() > _NEGLECTED_SHARE * totals.sum()
     return far if is_much else far[:0]
 
