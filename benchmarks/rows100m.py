@@ -47,8 +47,9 @@ _FEATURES, _CLUSTERS = 20, 20
 _HEIGHT = 2**20
 #: Seconds between two looks at a process.
 _INTERVAL = 0.05
-#: What the stages in which the fit is killed have in their names, in this order.
-_KILLED_IN = ("all ", "#2")
+#: What the stages in which the fit is killed have in their names, in this order, and the
+#: seconds after which it is killed at the latest: a second pass is short.
+_KILLED_IN = {"all ": 600.0, "#2": 5.0}
 
 
 def planted(group: int, n_rows: int) -> Array:
@@ -196,7 +197,7 @@ class Run:
         """Return the seconds until the fit has ended, or was killed.
 
         That is in a stage with `kill_in` in its name, after a delay: a share of the
-        seconds until then.
+        seconds until then, if that is not too long for the stage.
         """
         command = [
             *(sys.executable, "-m", "benchmarks.rows100m", "--log", str(self.log)),
@@ -211,7 +212,8 @@ class Run:
         watch.start()
         while process.poll() is None:
             if kill_in and self.stage.exists() and kill_in in self.stage.read_text():
-                time.sleep(delay * (time.perf_counter() - start))
+                wait = delay * (time.perf_counter() - start)
+                time.sleep(min(wait, _KILLED_IN[kill_in]))
                 process.kill()
             time.sleep(_INTERVAL)
         watch.join()
@@ -221,7 +223,7 @@ class Run:
         return time.perf_counter() - start
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        start = time.perf_counter()
+        start, own = time.perf_counter(), 0.0
         while process.poll() is None:
             try:
                 text = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
@@ -229,9 +231,10 @@ class Run:
                 size = int(found[0].split()[1]) * 1024.0 if found else 0.0
             except OSError:
                 size = 0.0
-            self.peak = max(self.peak, size)
+            own = max(own, size)
+            self.peak = max(self.peak, own)
             if time.perf_counter() - start < 1.0:  # imports
-                self.base = self.peak
+                self.base = own
             time.sleep(_INTERVAL)
 
 

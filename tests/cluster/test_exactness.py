@@ -13,9 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.data.rows import as_rows
-from sketchmeans.engine.restarts import subsample_sizes
 from sketchmeans.engine.space import LandmarkSpace
-from sketchmeans.engine.subsample import Chances, nested_subsample
+from sketchmeans.engine.subsample import Chances, nested_subsample, subsample_sizes
 from sketchmeans.kernels import as_kernel
 from sketchmeans.numerics.linalg import TIE_TOLERANCE, relative_cut
 from sketchmeans.numerics.parallel import Workers

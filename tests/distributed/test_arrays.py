@@ -17,6 +17,7 @@ import pytest
 from dask.distributed import Client, LocalCluster
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 
 from sketchmeans import ApproximateSVD, Checkpoint, KernelKMeans, NystromKMeans
@@ -757,3 +758,24 @@ def test_rows_that_all_centres_left_behind_get_one_by_a_swap(where):
     assert len(set(labels[::1000])) == 1
     assert found.counts[labels[0]] == 20.0
     assert found.cost == pytest.approx(3.0, rel=0.05)
+
+
+@pytest.mark.parametrize("where", ["here", "on workers"])
+def test_swaps_on_all_rows_mend_what_subsamples_have_missed(where):
+    """A pair of groups that shares a centre, and a group that has two."""
+    X, groups = make_blobs(9_000, 4, centers=8, cluster_std=0.5, random_state=1)
+    firsts = np.array([np.flatnonzero(groups == j)[0] for j in range(8)])
+    firsts[0] = np.flatnonzero(groups == 1)[1]
+    kernel = Linear()
+    with Workers(1) as workers, dask.config.set(scheduler="threads"):
+        table = da.from_array(X, chunks=(8_192, 4)) if where == "on workers" else X
+        rows = as_rows(table, workers)
+        rows.persist(2**30)
+        engine = new_engine(rows, landmark_space(kernel, X[:8], rows.dtype, workers))
+        schedule = Schedule(1, 50, 1e-6, 0, swaps=True)
+        search = Search(schedule, kernel.distances_among, Progress(NystromKMeans()))
+        start = engine.centers_at(firsts[None])
+        (stuck,) = search.finish(engine, start)
+        (found,) = search.finish_race(engine, start, np.random.default_rng(0))
+    assert stuck.cost > 2.0 * found.cost
+    assert found.cost == pytest.approx(4 * 0.25, rel=0.05)

@@ -20,6 +20,7 @@ from sketchmeans.engine.directions import project_rows
 from sketchmeans.engine.init import KMeansParallel, auto_restarts
 from sketchmeans.engine.lloyd import lloyd
 from sketchmeans.engine.nearby import CenterGroups, NearbyPass
+from sketchmeans.engine.restarts import neglected_rows
 from sketchmeans.engine.space import InputSpace, LandmarkSpace
 from sketchmeans.engine.store import KernelBlocks
 from sketchmeans.kernels import RBF, squared_distances_among
@@ -182,6 +183,43 @@ def test_directions_of_a_kernel_are_those_of_its_features():
     squared = squares[:, None] - 2.0 * gram + squares
     ours = ((E[:, None] - E[None]) ** 2).sum(axis=2)
     assert_allclose(ours, squared, atol=1e-4 * squared.max())
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_no_row_is_lost_in_directions_of_few_rows(wide):
+    """A lone row is a direction of its own, and all rows are looked at."""
+    X = np.zeros((120, 150))
+    X[:, :3] = np.random.default_rng(0).normal(size=(120, 3))
+    X[7, 100] = X[70, 120] = 20.0
+    X = X if wide else np.tile(X, (2, 1))
+    weights = np.random.default_rng(1).integers(1, 4, len(X)) * 1.0
+    with Workers(1) as workers:
+        rows = Rows(X, workers, weights)
+        blocks = KernelBlocks(rows, InputSpace.of(rows, 10))
+        E = project_rows(blocks, np.random.default_rng(2)).X
+    mean = np.average(X, axis=0, weights=weights)
+    assert_allclose((E**2).sum(axis=1), ((X - mean) ** 2).sum(axis=1), rtol=1e-6)
+
+
+def test_lone_rows_of_small_tables_have_clusters_of_their_own():
+    """Seven rows apart from one group: the cost was up to 1.6 times the best."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-10.0, 10.0, (8, 10))[np.maximum(np.arange(220) - 212, 0)]
+    X += 0.5 * rng.normal(size=X.shape)
+    exact = KernelKMeans(20, random_state=0).fit(X)
+    costs = [NystromKMeans(20, random_state=seed).fit(X).cost_ for seed in range(8)]
+    assert max(costs) <= 1.05 * exact.cost_
+
+
+def test_rows_of_small_clusters_are_left_behind_too():
+    """Of five rows, one makes most of what they cost: it is no part of the mean."""
+    X = np.concatenate([np.arange(100.0) % 2.0, 1_000.0 + np.array([0, 0, 0, 0, 30])])
+    with Workers(1) as workers:
+        engine = engine_of(X[:, None], 2, workers)
+        centers = engine.centers_at(np.array([[0, 100]]))
+        (result,) = lloyd(engine, centers, max_iter=50, tol=0.0)
+        left = neglected_rows(engine, result)
+    assert_array_equal(left, [104])
 
 
 # --- k-means|| ------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from sketchmeans.engine.blocks import BlockEngine, local_engine, new_engine
 from sketchmeans.engine.directions import pays_to_project, projection_need
 from sketchmeans.engine.init import Seeding
 from sketchmeans.engine.progress import Progress
-from sketchmeans.engine.restarts import Schedule, Search, sizes_for
+from sketchmeans.engine.restarts import Schedule, Search
 from sketchmeans.engine.space import (
     LandmarkSpace,
     Space,
@@ -23,6 +23,7 @@ from sketchmeans.engine.space import (
     landmark_space,
 )
 from sketchmeans.engine.starts import Start
+from sketchmeans.engine.subsample import sizes_for
 from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import Kernel, compute_gram, is_given
 from sketchmeans.landmarks import Landmarks
@@ -125,9 +126,10 @@ def find_elsewhere(
 ) -> tuple[BlockEngine, list[LloydResult]]:
     """Return what `Search.find` does, for rows in other processes."""
     engine, centers = search.race_restarts(rows, space, seeding, k, rng)
+    if search.schedule.progressive and sizes_for(rows, space, k):
+        return engine, search.finish_race(engine, centers, rng)
     results = search.finish(engine, centers)
-    is_raced = search.schedule.progressive and sizes_for(rows, space, k)
-    if len(results) > 1 and search.schedule.swaps and not is_raced:
+    if len(results) > 1 and search.schedule.swaps:
         # There are no subsamples, as rows are few: they are fetched.
         every = np.arange(len(rows))
         local = local_engine(rows.subset(every, rows.weights), space)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from sketchmeans.cluster.memory import sum_bytes
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.directions import DIRECTIONS, pays_to_project
-from sketchmeans.engine.restarts import sizes_for, subsample_sizes
 from sketchmeans.engine.space import LandmarkSpace, coarse_step
 from sketchmeans.engine.store import cheap_to_repeat, is_worth_keeping
+from sketchmeans.engine.subsample import sizes_for, subsample_sizes
 from sketchmeans.numerics.machine import Machine
 
 #: Seconds of a stage per second of work, by kind of work.

@@ -24,8 +24,8 @@ from sketchmeans.diagnostics.cost_model import (
     predict_seconds,
 )
 from sketchmeans.engine.init import auto_restarts
-from sketchmeans.engine.restarts import sizes_for
 from sketchmeans.engine.space import LandmarkSpace
+from sketchmeans.engine.subsample import sizes_for
 from sketchmeans.kernels import RBF
 from sketchmeans.landmarks.growth import first_size
 from sketchmeans.numerics.machine import Machine, measure_machine

@@ -11,6 +11,7 @@ import numpy as np
 
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Block, Rows, block_slices
+from sketchmeans.data.sampling import row_weights, sample_rows
 from sketchmeans.engine.space import Space
 from sketchmeans.engine.store import KernelBlocks, Span
 from sketchmeans.kernels import toarray
@@ -82,15 +83,25 @@ def _leading_directions(
 ) -> tuple[Array, Array]:
     """Return a projection (m × r) of kernel values, and that of their mean."""
     rows, space = blocks.rows, blocks.space
-    chances = np.ones(len(rows)) if rows.weights is None else rows.weights
-    size = min(direction_rows(space.n_columns), len(rows))
-    drawn = np.unique(rng.choice(len(rows), size, p=chances / chances.sum()))
-    few = rows.take(drawn)
+    drawn, weights = _draw_rows(rows, direction_rows(space.n_columns), rng)
     find = _of_wide_rows if space.n_columns > len(drawn) else _of_scatter
-    vectors, mean = find(blocks, few)
+    vectors, mean = find(blocks, rows.take(drawn), weights)
     root = space.root()
     projection = vectors if root is None else root @ vectors
     return np.ascontiguousarray(projection), mean @ vectors
+
+
+def _draw_rows(rows: Rows, most: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return the numbers of rows that stand for all, and their weights.
+
+    All of them if they are not too many: a far one may be a direction of its own.
+    """
+    if len(rows) <= most:
+        weights = row_weights(rows)
+        drawn = np.flatnonzero(weights)
+        return drawn, weights[drawn]
+    drawn, counts = np.unique(sample_rows(rows, most, rng), return_counts=True)
+    return drawn, counts.astype(np.float64)
 
 
 def direction_rows(n_columns: int) -> int:
@@ -98,17 +109,20 @@ def direction_rows(n_columns: int) -> int:
     return min(DIRECTION_ROWS, max(_PART, _MOST_VALUES // n_columns))
 
 
-def _of_scatter(blocks: KernelBlocks, few: Block) -> tuple[Array, Array]:
+def _of_scatter(
+    blocks: KernelBlocks, few: Block, weights: Array
+) -> tuple[Array, Array]:
     """Return the leading vectors of the rows' scatter matrix, and their mean."""
     space = blocks.space
 
     def add_up(span: Span) -> tuple[Array, Array]:
         b = toarray(space.kernel_block(few[slice(*span)])).astype(np.float64)
-        return b.sum(axis=0), b.T @ b
+        weighted = b * weights[slice(*span), None]
+        return weighted.sum(axis=0), weighted.T @ b
 
     parts = blocks.workers.map(add_up, block_slices(few.shape[0], _PART))
     total, second = (sum(part) for part in zip(*parts, strict=True))
-    mean, root = total / few.shape[0], space.root()
+    mean, root = total / weights.sum(), space.root()
     scatter = second - np.outer(total, mean)
     if root is not None:
         scatter, mean = root.T @ scatter @ root, mean @ root
@@ -116,14 +130,17 @@ def _of_scatter(blocks: KernelBlocks, few: Block) -> tuple[Array, Array]:
     return vectors[:, ::-1], mean
 
 
-def _of_wide_rows(blocks: KernelBlocks, few: Block) -> tuple[Array, Array]:
+def _of_wide_rows(
+    blocks: KernelBlocks, few: Block, weights: Array
+) -> tuple[Array, Array]:
     """Return the same of fewer rows than columns, from the products of rows."""
     values = toarray(blocks.space.kernel_block(few)).astype(np.float64)
     root = blocks.space.root()
     if root is not None:
         values = values @ root
-    mean = values.mean(axis=0)
+    mean = weights @ values / weights.sum()
     values -= mean
+    values *= np.sqrt(weights)[:, None]
     most = min(DIRECTIONS, *values.shape)
     lengths, weights = eigen_decomposition(values @ values.T, largest=most)
     # What is left of directions that no row has is rounding.

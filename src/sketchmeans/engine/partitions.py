@@ -174,6 +174,9 @@ class PartLabels:
         parts = [part for part in found if part is not None]
         return np.concatenate([none, *parts])[order]
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and restarts."""

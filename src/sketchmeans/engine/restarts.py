@@ -27,7 +27,7 @@ from sketchmeans.engine.space import (
     lift_means,
 )
 from sketchmeans.engine.store import KernelBlocks, cheap_to_repeat
-from sketchmeans.engine.subsample import nested_subsample
+from sketchmeans.engine.subsample import nested_subsample, sizes_for
 from sketchmeans.engine.swaps import Effort, are_few, improve, most_trials
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
@@ -37,19 +37,10 @@ from sketchmeans.numerics.linalg import Array
 _FIRST_PASSES = 5
 #: Restarts of which none is dropped before the last subsample.
 FINALISTS = 4
-#: Size of the first subsample, and enough rows a cluster; enough to seed it.
-_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
+#: Rows of the first subsample that are enough to seed it.
 _SEEDED_ROWS, _SEEDED_ROWS_PER_CLUSTER = 8192, 16
-#: The last subsample has at most this share of all rows, and at most so many ...
-_LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 64
-#: ... or this share, where a first subsample of enough rows would be more ...
-_LARGEST_SHARE = 0.5
-#: ... or this share of very many, where full passes are long, in so many bytes.
-_LARGE_SHARE, _LARGE_BYTES = 1 / 32, 2**28
-#: Where full passes are cheap, a smaller share of more than a few will do.
-_CHEAP_SHARE, _FEW_ROWS = 0.125, 4096
-#: Rows that cost so many times the mean of their cluster are left behind by centres, if
-#: together they have this share of the cost; passes to bring centres to them.
+#: Rows that cost so many times the mean of others in their cluster are left behind by
+#: centres, if together they have this share of the cost; passes to bring centres there.
 _NEGLECTED, _NEGLECTED_SHARE, _RESCUE_PASSES = 16.0, 0.01, 60
 #: Clusters for which swaps are enough; most breaths, clusters for which they take a
 #: small part of the time, and rows per cluster that are enough for them.
@@ -59,50 +50,9 @@ SWAP_WORK = 1e9
 #: Share of a pass over all rows that swaps on a subsample may take; where many restarts
 #: race, only those are tried that are sure to gain.
 _SWAP_SHARE, _SURE = 0.25, Effort(0, hope=1.0)
-
-
-def subsample_sizes(
-    n_rows: int, n_clusters: int, row_bytes: int = 1, *, cheap: bool = False
-) -> list[int]:
-    """Return the sizes of the nested subsamples, each twice the one before.
-
-    They depend on n, k, the bytes of a row and whether full passes are `cheap`.  Empty
-    where n is too small for a detour to pay.
-
-    Examples
-    --------
-    >>> subsample_sizes(100_000, 10)
-    [2048, 4096, 8192, 16384]
-    >>> subsample_sizes(100_000, 10, cheap=True)
-    [2048, 4096, 8192]
-    """
-    first = _FIRST_ROWS
-    while first < _FIRST_ROWS_PER_CLUSTER * n_clusters:
-        first *= 2
-    most = max(
-        _LAST_ROWS,
-        _LAST_ROWS_PER_CLUSTER * n_clusters,
-        min(_LARGE_SHARE * n_rows, _LARGE_BYTES // max(row_bytes, 1)),
-    )
-    last = min(_LAST_SHARE * n_rows, most)
-    if cheap:
-        last = min(last, max(_CHEAP_SHARE * n_rows, _FEW_ROWS))
-    # Fewer rows than that will do for many clusters, if there are not so many.
-    fewer = int(min(first, _LARGEST_SHARE * n_rows))
-    least = max(_FIRST_ROWS, _LEAST_ROWS_PER_CLUSTER * n_clusters)
-    if first > max(last, _FIRST_ROWS) and fewer >= least:
-        return [fewer]
-    sizes = []
-    while first <= last:
-        sizes.append(first)
-        first *= 2
-    return sizes
-
-
-def sizes_for(rows: Rows, space: Space, n_clusters: int) -> list[int]:
-    """Return the sizes of the nested subsamples of these rows."""
-    cheap = cheap_to_repeat(rows, space)
-    return subsample_sizes(len(rows), n_clusters, rows.row_bytes, cheap=cheap)
+#: Where subsamples were raced, swaps on up to so many rows take about two passes more;
+#: the fewer rows, the more, as the square.
+_SWAPPED_ROWS, _SWAP_PASSES = 32_768, 2
 
 
 @dataclass(frozen=True)
@@ -145,7 +95,7 @@ class Search:
         """
         engine, centers = self.race_restarts(rows, space, seeding, n_clusters, rng)
         if self._sizes(rows, space, n_clusters):
-            return engine, self.finish(engine, centers)
+            return engine, self.finish_race(engine, centers, rng)
         plan = self.schedule
         is_race = plan.swaps and plan.progressive and not are_few(len(rows), n_clusters)
         if len(centers) > plan.n_final and (is_race or plan.n_final > 1):
@@ -253,6 +203,20 @@ class Search:
         """Return the centres of the better half of the restarts, after a few passes."""
         results = self.run(engine, centers, _FIRST_PASSES)
         return _best_centers(results, max(-(-len(results) // 2), self.schedule.n_final))
+
+    def finish_race(
+        self, engine: BlockEngine, centers: Centers, rng: np.random.Generator
+    ) -> list[LloydResult]:
+        """Return what subsamples have left after passes over all rows, the best first.
+
+        The best is improved by swaps on all rows, if these are not too many: it comes
+        from few of them.
+        """
+        results, k = self.finish(engine, centers), len(centers.squared_norms[0])
+        most = int(_SWAP_PASSES * (_SWAPPED_ROWS / len(engine.rows)) ** 2)
+        if not self.schedule.swaps or most < _SWAP_PASSES or k >= _FEW_CLUSTERS:
+            return results
+        return self.improve_by_swaps(engine, results, rng, Effort(most), "all ")
 
     def finish(
         self, engine: BlockEngine, centers: Centers, labels: Any = None
@@ -382,9 +346,10 @@ def neglected_rows(engine: BlockEngine, result: LloydResult) -> Array:
     A group that no subsample had a row of is such: together they are a good part of the
     cost.
     """
-    totals, counts = cluster_costs(engine, result), result.counts
-    means = np.divide(totals, counts, out=np.zeros(len(counts)), where=counts > 0.0)
-    far, costs = costly_rows(engine, result, _NEGLECTED * means)
+    totals = cluster_costs(engine, result)
+    # x > t (total - x) / (count - 1), solved for x: a row is no part of the mean.
+    limits = _NEGLECTED * totals / (result.counts + _NEGLECTED - 1.0)
+    far, costs = costly_rows(engine, result, limits)
     is_much = costs.sum() > _NEGLECTED_SHARE * totals.sum()
     return far if is_much else far[:0]
 

@@ -9,8 +9,21 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.rows import Block, Rows, block_height, stack_parts
+from sketchmeans.engine.space import Space
+from sketchmeans.engine.store import cheap_to_repeat
 from sketchmeans.kernels import squared_norms, toarray
 from sketchmeans.numerics.linalg import Array
+
+#: Size of the first subsample, enough rows of it a cluster, and the fewest.
+_FIRST_ROWS, _FIRST_ROWS_PER_CLUSTER, _LEAST_ROWS_PER_CLUSTER = 2048, 64, 16
+#: The last subsample has at most this share of all rows, and at most so many ...
+_LAST_SHARE, _LAST_ROWS, _LAST_ROWS_PER_CLUSTER = 0.25, 32768, 64
+#: ... or this share, where a first subsample of enough rows would be more ...
+_LARGEST_SHARE = 0.5
+#: ... or this share of very many, where full passes are long, in so many bytes.
+_LARGE_SHARE, _LARGE_BYTES = 1 / 32, 2**28
+#: Where full passes are cheap, a smaller share of more than a few will do.
+_CHEAP_SHARE, _FEW_ROWS = 0.125, 4096
 
 #: Rows looked at together, so that what is computed on the way stays small.
 _PART = 2**18
@@ -21,6 +34,50 @@ _ROUNDS = 20
 #: Rows are far if their squared distance to the mean is this many times the mean one;
 #: at most this many of them are chosen.
 _FAR, _FAR_ROWS = 16.0, 16
+
+
+def subsample_sizes(
+    n_rows: int, n_clusters: int, row_bytes: int = 1, *, cheap: bool = False
+) -> list[int]:
+    """Return the sizes of the nested subsamples, each twice the one before.
+
+    They depend on n, k, the bytes of a row and whether full passes are `cheap`.  Empty
+    where n is too small for a detour to pay.
+
+    Examples
+    --------
+    >>> subsample_sizes(100_000, 10)
+    [2048, 4096, 8192, 16384]
+    >>> subsample_sizes(100_000, 10, cheap=True)
+    [2048, 4096, 8192]
+    """
+    first = _FIRST_ROWS
+    while first < _FIRST_ROWS_PER_CLUSTER * n_clusters:
+        first *= 2
+    most = max(
+        _LAST_ROWS,
+        _LAST_ROWS_PER_CLUSTER * n_clusters,
+        min(_LARGE_SHARE * n_rows, _LARGE_BYTES // max(row_bytes, 1)),
+    )
+    last = min(_LAST_SHARE * n_rows, most)
+    if cheap:
+        last = min(last, max(_CHEAP_SHARE * n_rows, _FEW_ROWS))
+    # Fewer rows than that will do for many clusters, if there are not so many.
+    fewer = int(min(first, _LARGEST_SHARE * n_rows))
+    least = max(_FIRST_ROWS, _LEAST_ROWS_PER_CLUSTER * n_clusters)
+    if first > max(last, _FIRST_ROWS) and fewer >= least:
+        return [fewer]
+    sizes = []
+    while first <= last:
+        sizes.append(first)
+        first *= 2
+    return sizes
+
+
+def sizes_for(rows: Rows, space: Space, n_clusters: int) -> list[int]:
+    """Return the sizes of the nested subsamples of these rows."""
+    cheap = cheap_to_repeat(rows, space)
+    return subsample_sizes(len(rows), n_clusters, rows.row_bytes, cheap=cheap)
 
 
 @dataclass(frozen=True)
