@@ -47,8 +47,8 @@ _FEATURES, _CLUSTERS = 20, 20
 _HEIGHT = 2**20
 #: Seconds between two looks at a process.
 _INTERVAL = 0.05
-#: What the stages in which the fit is killed have in their names, in this order, and the
-#: seconds after which it is killed at the latest: a second pass is short.
+#: What the stages in which the fit is killed have in their names, in this order, and
+#: the seconds after which it is killed at the latest: a second pass is short.
 _KILLED_IN = {"all ": 600.0, "#2": 5.0}
 
 
