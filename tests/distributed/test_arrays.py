@@ -574,6 +574,16 @@ def test_a_row_that_is_not_finite_is_named(X, value, kind, gamma, client):
         _model(gamma=gamma).fit(_chunked(bad))
 
 
+@pytest.mark.parametrize("row", [0, 9001])  # in a sample, and in a pass
+def test_the_column_of_a_dataframe_is_named(X, row):
+    bad = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    bad.loc[row, "x2"] = np.nan
+    with dask.config.set(scheduler="synchronous"):
+        frame = dd.from_pandas(bad, npartitions=3)
+        with pytest.raises(ValueError, match=rf"NaN \(row {row}, column 'x2'\)"):
+            _model(gamma=0.1).fit(frame)
+
+
 def test_a_new_row_that_is_not_finite_is_named(X, local):
     bad = X.copy()
     bad[9001, 2] = np.nan

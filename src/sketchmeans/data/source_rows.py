@@ -8,13 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.rows import (
-    MAX_HEIGHT,
-    Rows,
-    block_height,
-    find_not_finite,
-    not_finite_error,
-)
+from sketchmeans.data.finite import find_not_finite, not_finite_error
+from sketchmeans.data.rows import MAX_HEIGHT, Rows, block_height
 from sketchmeans.data.sources import Source
 from sketchmeans.data.sources.base import Block
 from sketchmeans.numerics.linalg import Array

@@ -10,8 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.finite import check_finite
 from sketchmeans.data.input import as_weighted_rows, check_table
-from sketchmeans.data.rows import Rows, check_finite
+from sketchmeans.data.rows import Rows
 from sketchmeans.kernels import (
     Kernel,
     as_kernel,
