@@ -181,6 +181,18 @@ class Rows:
         """Bytes of a row as stored, if all its values were."""
         return int(self.n_features * self.stored_itemsize)
 
+    @property
+    def taken_bytes(self) -> int:
+        """Bytes of a row that is taken, on average: of CSR rows, few values are stored.
+
+        Their number is not known where the rows are elsewhere.
+        """
+        n_values = getattr(self.X, "nnz", None) if self.is_sparse else None
+        if n_values is None:
+            return self.row_bytes
+        # A value and its column, and the row's pointer.
+        return int(n_values * (self.stored_itemsize + 8) // max(self.n_rows, 1) + 8)
+
     def widen_for(self, square: float) -> None:
         """Work in float64 where squares of this size underflow or overflow float32."""
         if square > 0.0 and not LEAST_SQUARE < square < 1.0 / LEAST_SQUARE:
