@@ -40,12 +40,13 @@ def points_need(rows: Rows, m: int) -> int:
     """Return the bytes of m rows as landmarks, as they are prepared for products.
 
     Dense ones are stored, taken about their mean in float64, times a factor, and turned
-    into columns; CSR ones are stored twice more, with a pointer for each feature.
+    into columns, in float64 once more at the end; CSR ones are stored twice more, with
+    a pointer for each feature.
     """
     d, size = rows.n_features, rows.taken_bytes
     if rows.is_sparse:
         return int(3 * m * size + 16 * d)
-    return int(m * (size + d * (16 + rows.dtype.itemsize)))
+    return int(m * (size + d * (24 + rows.dtype.itemsize)))
 
 
 def plan_points(rows: Rows, m: int, budget: int) -> None:
