@@ -165,7 +165,7 @@ def _check_memory(rows: Rows, sample: int, m: int, budget: int) -> None:
     """Raise where the kernel values and matrices of the next size do not fit."""
     values = int(1.5 * sample * m) * rows.dtype.itemsize  # of two sizes
     need = FIXED_NEED + sample * rows.taken_bytes + values + 5 * m * m * 8
-    need += points_need(rows, m + m // 2)
+    need += points_need(rows, m)
     if need > budget:
         raise MemoryError(
             f"n_landmarks='auto' tries {m:,} landmarks, which needs "
