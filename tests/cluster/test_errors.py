@@ -4,16 +4,19 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans
-from sketchmeans.data.rows import check_finite
+from sketchmeans import KernelKMeans, Nystrom, NystromKMeans, SketchedKMeans
+from sketchmeans.data.finite import check_finite
 from sketchmeans.engine.init import SEEDINGS, KMeansPlusPlus, LocalSearch
 from sketchmeans.kernels import KERNELS, RBF
-from sketchmeans.landmarks import SELECTORS, Uniform
+from sketchmeans.landmarks import SELECTORS, Uniform, select_landmarks
 from tests.pairs import every_value
 
 ESTIMATORS = [KernelKMeans, NystromKMeans]
@@ -307,6 +310,47 @@ def test_prediction_names_the_row_that_is_not_finite(estimator, make, method):
     bad[11, 0] = np.nan
     with raises("Input X contains NaN (row 11, column 0)"):
         getattr(model, method)(make(bad))
+
+
+def _sparse_frame(values, names):
+    return pd.DataFrame(values, columns=names).astype(pd.SparseDtype(float, 0.0))
+
+
+FRAMES = {
+    "pandas": lambda values, names: pd.DataFrame(values, columns=names),
+    "nullable": lambda values, names: pd.DataFrame(
+        values, columns=names
+    ).convert_dtypes(),
+    "sparse": _sparse_frame,
+    "polars": lambda values, names: pl.DataFrame(values, schema=names),
+    "arrow": lambda values, names: pa.table(list(values.T), names=names),
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_the_column_of_a_dataframe_is_named(make):
+    bad = X.copy()
+    bad[11, 1] = np.nan
+    table, good = make(bad, ["size", "price"]), make(X, ["size", "price"])
+    said = "Input X contains NaN (row 11, column 'price')"
+    for fresh in (NystromKMeans(3), KernelKMeans(3), SketchedKMeans(3), Nystrom()):
+        with raises(said):
+            fresh.fit(table)
+    model = NystromKMeans(3, random_state=0).fit(good)
+    for method in (model.predict, model.transform, model.cost, model.partial_fit):
+        with raises(said):
+            method(table)
+    with raises(said):
+        select_landmarks(table, 5)
+    years = pd.DataFrame(bad, columns=[2019, 2020])
+    with raises("Input X contains NaN (row 11, column 2020)"):
+        model.fit(years)
+
+
+def test_wrong_names_are_told_before_wrong_values():
+    model = NystromKMeans(3, random_state=0).fit(pd.DataFrame(X, columns=["a", "b"]))
+    with raises("The feature names should match"):
+        model.predict(pd.DataFrame(X * np.nan, columns=["a", "c"]))
 
 
 @every_value

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sketchmeans import KernelKMeans, NystromKMeans, SketchedKMeans, SpectralKMeans
+from sketchmeans import (
+    KernelKMeans,
+    Nystrom,
+    NystromKMeans,
+    SketchedKMeans,
+    SpectralKMeans,
+)
 from sketchmeans.reduction import ApproximateSVD, SignProjection
 
 LIMIT = 52_000_000
@@ -19,6 +25,8 @@ MODELS = {
     "nystrom-svd": NystromKMeans(3, reducer="svd", max_memory=LIMIT),
     "exact": KernelKMeans(3, max_memory=LIMIT),
     "spectral": SpectralKMeans(3, max_memory=LIMIT),
+    "map": Nystrom(max_memory=LIMIT),
+    "map-given": Nystrom(n_landmarks=9, max_memory=LIMIT),
 }
 
 
@@ -51,7 +59,47 @@ def test_wide_sparse_rows_take_no_more_than_they_may(name):
     X = sparse.csr_array((rng.normal(size=450), (rows, columns)), shape=(90, 2**20))
     peak, reason = peak_of(lambda: MODELS[name].fit(X))
     assert peak < LIMIT
-    assert "features" in reason or name == "exact"
+    assert (
+        "features" in reason or "landmarks" in reason or name in ("exact", "map-given")
+    )
+
+
+FITS = {
+    "nystrom": lambda limit: NystromKMeans(3, max_memory=limit, random_state=0),
+    "given": lambda limit: NystromKMeans(
+        3, n_landmarks=120, max_memory=limit, random_state=0
+    ),
+    "map": lambda limit: Nystrom(max_memory=limit, random_state=0),
+    "map-given": lambda limit: Nystrom(
+        n_landmarks=120, max_memory=limit, random_state=0
+    ),
+    "sketched": lambda limit: SketchedKMeans(3, max_memory=limit, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("limit", [60_000_000, 110_000_000])
+def test_landmarks_of_wide_rows_are_part_of_the_plan(name, limit):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2**15)).astype(np.float32)
+    X[:100] += 1.0
+    peak, _ = peak_of(lambda: FITS[name](limit).set_params(n_jobs=1).fit(X))
+    assert peak < limit
+
+
+def test_few_values_of_wide_sparse_rows_need_few_bytes():
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.integers(2**19, size=(600, 5)), axis=1)
+    columns[:300, 0] = 7
+    rows = np.repeat(np.arange(600), 5)
+    X = sparse.csr_array(
+        (np.ones(3000), (rows, columns.ravel())), shape=(600, 2**19)
+    )  # as dense rows 2.5 GB
+    for model in (NystromKMeans(2, random_state=0), Nystrom(random_state=0)):
+        model.set_params(max_memory="150MB")
+        peak, reason = peak_of(lambda model=model: model.fit(X))
+        assert not reason
+        assert peak < 150_000_000
 
 
 def test_a_reducer_is_refused_before_it_is_fitted(monkeypatch):

@@ -575,6 +575,16 @@ def test_a_row_that_is_not_finite_is_named(X, value, kind, gamma, client):
         _model(gamma=gamma).fit(_chunked(bad))
 
 
+@pytest.mark.parametrize("row", [0, 9001])  # in a sample, and in a pass
+def test_the_column_of_a_dataframe_is_named(X, row):
+    bad = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    bad.loc[row, "x2"] = np.nan
+    with dask.config.set(scheduler="synchronous"):
+        frame = dd.from_pandas(bad, npartitions=3)
+        with pytest.raises(ValueError, match=rf"NaN \(row {row}, column 'x2'\)"):
+            _model(gamma=0.1).fit(frame)
+
+
 def test_a_new_row_that_is_not_finite_is_named(X, local):
     bad = X.copy()
     bad[9001, 2] = np.nan
@@ -620,9 +630,15 @@ def test_batches_are_those_of_a_local_partial_fit(X):
 
 @pytest.mark.parametrize("at", [2, 5])
 def test_a_fit_that_was_stopped_resumes_from_its_checkpoint(
-    X, local, at, tmp_path, monkeypatch
+    X, at, tmp_path, monkeypatch
 ):
-    saved, passes = Checkpoint(tmp_path / "run.ckpt", every=0.0), []
+    # Without swaps of centres, which on few rows are tried again.
+    model = _model(n_init=12)
+    local, saved, passes = (
+        clone(model).fit(X),
+        Checkpoint(tmp_path / "run.ckpt", every=0.0),
+        [],
+    )
     run = DaskBackend.run
 
     def stopped(self, reduction, *values):
@@ -635,17 +651,16 @@ def test_a_fit_that_was_stopped_resumes_from_its_checkpoint(
     monkeypatch.setattr(DaskBackend, "run", stopped)
     with dask.config.set(scheduler="synchronous"):
         with pytest.raises(KeyboardInterrupt):
-            _model().fit(_chunked(X), checkpoint=saved)
+            clone(model).fit(_chunked(X), checkpoint=saved)
         before = len(passes)
-        model = _model().fit(_chunked(X), checkpoint=saved.path)
-        assert_same_fit(model, local)
+        assert_same_fit(model.fit(_chunked(X), checkpoint=saved.path), local)
         # All but what was done before; then, of a fit that is done, hardly any.
         assert len(passes) <= before + local.n_iter_ - at + 2
         done = len(passes)
-        assert_same_fit(_model().fit(_chunked(X), checkpoint=saved.path), local)
+        assert_same_fit(model.fit(_chunked(X), checkpoint=saved.path), local)
         assert len(passes) <= done + 1
         with pytest.raises(ValueError, match="is of another fit: the rows' digest"):
-            _model().fit(_chunked(X + 1), checkpoint=saved.path)
+            model.fit(_chunked(X + 1), checkpoint=saved.path)
 
 
 def test_estimators_of_one_process_name_the_other(X):

@@ -117,7 +117,7 @@ def test_a_value_that_is_not_finite_is_named(spark, people):
     values = people[_NAMES].to_numpy().tolist()
     values[2500][1] = None
     frame = spark.createDataFrame(values, _NAMES)
-    told = r"Partition 1 of X \(rows from \d+\) contains NaN \(row 2500, column 1\)"
+    told = r"Partition 1 of X \(rows from \d+\) contains NaN \(row 2500, column 'b'\)"
     with pytest.raises(ValueError, match=told):
         _nystrom().fit(frame)
 

@@ -19,9 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.cluster.html import FittedHTML
-from sketchmeans.cluster.memory import plan_pass
 from sketchmeans.data.input import as_weighted_rows, validate_input
 from sketchmeans.data.lost_digits import warn_of_lost_digits
+from sketchmeans.data.memory import plan_pass
 from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.engine.blocks import BlockEngine, new_engine
 from sketchmeans.engine.callbacks import CallbackSupportMixin

@@ -11,7 +11,7 @@ import numpy as np
 
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
 from sketchmeans.cluster.kernel import KernelClusterer, as_precise
-from sketchmeans.cluster.memory import block_need, plan_memory
+from sketchmeans.data.memory import block_need
 from sketchmeans.data.rows import Block, Rows
 from sketchmeans.engine.callbacks import with_callbacks
 from sketchmeans.engine.gram import (
@@ -32,7 +32,7 @@ from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.kernels.distances import FromDistances
 from sketchmeans.numerics.linalg import CANCELLATION_ROUNDINGS, Array
-from sketchmeans.numerics.memory import FIXED_NEED
+from sketchmeans.numerics.memory import FIXED_NEED, plan_memory
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import all_or_nothing, as_generator, is_auto
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from sketchmeans.cluster.bandwidth import choose_bandwidth
 from sketchmeans.cluster.base import Clusterer
-from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.data.rows import Block, Rows, float_type
 from sketchmeans.engine.space import SpanSpace, landmark_space
 from sketchmeans.engine.types import Centers
@@ -25,6 +24,7 @@ from sketchmeans.kernels import (
 )
 from sketchmeans.kernels.bandwidth import Gamma
 from sketchmeans.numerics.linalg import Array
+from sketchmeans.numerics.memory import plan_memory
 from sketchmeans.numerics.parallel import Workers, process_buffers
 from sketchmeans.numerics.parameters import is_auto, warn_user
 

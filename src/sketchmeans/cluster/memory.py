@@ -5,70 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.memory import points_need
 from sketchmeans.data.rows import Rows, block_height
 from sketchmeans.engine.restarts import FINALISTS
 from sketchmeans.engine.space import FeatureSpace, SpanSpace
-from sketchmeans.numerics.memory import FIXED_NEED, format_bytes, memory_budget
+from sketchmeans.numerics.memory import FIXED_NEED
 
 #: More rows than all restarts race on.
 _RACED_ROWS = 2**17
 
 
-def plan_memory(
-    need: int, max_memory: float | str | None, message: str, advice: str
-) -> int:
-    """Return the bytes that are left for what need not be kept.
-
-    Raises MemoryError where a fit needs more than `max_memory` allows: `message` says
-    what for, with ``{}`` in the place of the size.
-    """
-    budget = memory_budget(max_memory)
-    if need > budget:
-        raise MemoryError(
-            f"{message.format(format_bytes(need))}; max_memory allows "
-            f"{format_bytes(budget)}. {advice}"
-        )
-    return budget - need
-
-
-def plan_pass(rows: Rows, max_memory: float | str | None) -> None:
-    """Raise where one pass over very wide rows would take more than `max_memory`.
-
-    Blocks of narrower rows are part of what a fit takes whatever its size.
-    """
-    # Sums over all rows, and those of a block.
-    sums = 4 * rows.n_features * 8
-    block = block_need(rows)
-    if find_adapter(rows) is not None or sums + block <= FIXED_NEED:
-        return
-    budget = memory_budget(max_memory)
-    fitting = (budget - rows.memory - sums) // max(block, 1)
-    rows.workers.limit(max(1, min(rows.workers.n_jobs, fitting)))
-    plan_memory(
-        rows.memory + sums + block * rows.workers.n_jobs,
-        budget,
-        f"A pass over rows of {rows.n_features:,} features needs {{}}",
-        "Choose features, give a sparse matrix, or raise max_memory.",
-    )
-
-
-def block_need(rows: Rows) -> int:
-    """Return the bytes of a block of rows in float64; those of CSR rows are few."""
-    if rows.is_sparse:
-        return 0
-    height = min(block_height(rows.n_features, 0), len(rows))
-    return height * rows.n_features * 8
-
-
 def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -> int:
     """Return the bytes at the peak of a fit, without threads and stored values."""
-    m, d = space.n_columns, rows.n_features
-    n_landmarks = space.landmarks.shape[0]
+    m, n_landmarks = space.n_columns, space.landmarks.shape[0]
     if isinstance(space, FeatureSpace):
         # Features, without their mean, their copy in the solver, vectors on both sides.
         algebra = (5 * n_landmarks * m + 4 * min(n_landmarks, m) ** 2) * 8
-    else:  # k(Z, Z), its copy in the solver, the eigenvectors
-        algebra = 3 * max(m, n_landmarks) * m * 8
+    else:  # k(Z, Z), its copy in the solver, the eigenvectors; Z itself
+        algebra = 3 * max(m, n_landmarks) * m * 8 + points_need(rows, n_landmarks)
     sums = sum_bytes(rows, space, k, restarts, bool(sample))
     # Labels of three passes, the two nearest distances and the norm of every row, and
     # whether to look at it again; more than it takes to draw a subsample.
@@ -82,7 +36,7 @@ def fit_need(rows: Rows, space: SpanSpace, k: int, restarts: int, sample: int) -
     seeded = min(sample, _RACED_ROWS) or len(rows)
     race = 28 * restarts * seeded
     race += 16 * (sample or len(rows))
-    race += sample * (28 * min(restarts, FINALISTS) + d * rows.stored_itemsize)
+    race += sample * (28 * min(restarts, FINALISTS) + rows.taken_bytes)
     rest = max(race, passes) if sample else race + passes
     return int(FIXED_NEED + rows.memory + algebra + sums + rest)
 
@@ -108,9 +62,13 @@ def centers_need(rows: Rows, k: int, restarts: int) -> int:
 def thread_need(rows: Rows, space: SpanSpace, k: int, restarts: int) -> int:
     """Return the bytes of one thread's blocks."""
     m = space.n_columns
-    # Rows about their mean, and the features of them that vary among the landmarks.
-    width = 3 * m + 2 * rows.n_features + 4 * k * restarts
+    width = 3 * m + 4 * k * restarts
+    # Rows about their mean, and the features of them that vary among the landmarks; or
+    # their few values in float64, and of what they were read into.
+    own = 2 * rows.n_features * rows.dtype.itemsize
+    if rows.is_sparse:
+        own = min(own, 3 * rows.taken_bytes)
     # A kernel that is not a matrix product makes copies in float64 on its way.
     copies = 0 if space.kernel.in_place else 6 * m * 8
-    blocks = space.height * (width * rows.dtype.itemsize + copies)
+    blocks = space.height * (width * rows.dtype.itemsize + own + copies)
     return int(blocks + rows.thread_memory(space.height))

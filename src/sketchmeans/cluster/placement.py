@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.cluster.memory import plan_memory
 from sketchmeans.cluster.scales import Scale, try_bandwidths, try_neighbors
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Block, Rows
@@ -20,7 +19,7 @@ from sketchmeans.kernels import toarray
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.landmarks.base import centroid_landmarks, draw_distinct_rows
 from sketchmeans.numerics.linalg import Array
-from sketchmeans.numerics.memory import FIXED_NEED
+from sketchmeans.numerics.memory import FIXED_NEED, plan_memory
 from sketchmeans.numerics.parameters import is_auto
 
 #: Landmarks that "auto" tries: these shares of the rows, at most this many, and fewer

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import Block, Rows, check_finite
+from sketchmeans.data.finite import check_finite
+from sketchmeans.data.rows import Block, Rows
 from sketchmeans.engine.checkpoint import SavedFit, as_checkpoint
 from sketchmeans.engine.identity import identify_fit, stamp_files
 from sketchmeans.engine.lloyd_arrays import Arrays

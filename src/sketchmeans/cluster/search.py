@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.cluster.memory import fit_need, plan_memory, thread_need
+from sketchmeans.cluster.memory import fit_need, thread_need
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
 from sketchmeans.engine.audit import audit_result
@@ -28,7 +28,7 @@ from sketchmeans.engine.types import Centers, LloydResult
 from sketchmeans.kernels import Kernel, compute_gram, is_given
 from sketchmeans.landmarks import Landmarks
 from sketchmeans.landmarks.coverage import PROBED_ROWS, cover_costly_rows
-from sketchmeans.numerics.memory import format_bytes, memory_budget
+from sketchmeans.numerics.memory import format_bytes, memory_budget, plan_memory
 from sketchmeans.numerics.parameters import is_auto
 from sketchmeans.reduction import is_reduced
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from sketchmeans.cluster.base import Clusterer
 from sketchmeans.cluster.distinct import labels_of_distinct_rows
-from sketchmeans.cluster.memory import centers_need, plan_memory
+from sketchmeans.cluster.memory import centers_need
 from sketchmeans.cluster.search import find_elsewhere
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.rows import Rows
@@ -26,6 +26,7 @@ from sketchmeans.engine.space import InputSpace
 from sketchmeans.engine.starts import Start, read_centers
 from sketchmeans.engine.types import Centers, LloydResult, side_by_side
 from sketchmeans.kernels import squared_distances_among
+from sketchmeans.numerics.memory import plan_memory
 from sketchmeans.numerics.parallel import Workers
 from sketchmeans.numerics.parameters import (
     all_or_nothing,
@@ -311,7 +312,8 @@ class SketchedKMeans(Clusterer):
         n_final = max(1, min(n_final, _CLUSTERS_REFINED // self.n_clusters))
         # Of rows that are elsewhere the client has offsets and chances, to draw some.
         each = 48 + (0 if find_adapter(view) is not None else width + 8 * restarts)
-        once = centers_need(rows, self.n_clusters, n_final) + view.memory
+        n_starts = restarts if view is rows else n_final
+        once = centers_need(rows, self.n_clusters, n_starts) + view.memory
         spare = self._plan(rows, once + len(rows) * each)
         return Schedule(
             restarts,

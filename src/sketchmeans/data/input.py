@@ -11,8 +11,10 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.rows import Rows, as_rows, check_finite
+from sketchmeans.data.finite import check_finite
+from sketchmeans.data.rows import Rows, as_rows
 from sketchmeans.data.sources import Source, as_source
+from sketchmeans.data.sources.base import is_csr
 from sketchmeans.numerics.atomic_file import check_can_write, open_atomic
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
@@ -97,8 +99,19 @@ def as_weighted_rows(
     return as_rows(X, workers, weights, budget).with_unit(unit)
 
 
-def check_table(X: Any, estimator: Any = None, *, takes_dask: bool = False) -> Any:
-    """Return a user's table as it is stored, or the source that it is or names."""
+def check_table(X: Any, *, takes_dask: bool = False) -> Any:
+    """Return a user's table as it is stored, or the source that it is or names.
+
+    Whether values are finite is checked as the rows are read; at once if their columns
+    have names.
+    """
+    table = read_table(X, takes_dask=takes_dask)
+    _check_named_values(X, table)
+    return table
+
+
+def read_table(X: Any, estimator: Any = None, *, takes_dask: bool = False) -> Any:
+    """Return the same, without a look at the values."""
     is_array = type(X) is np.ndarray  # most are, and a single row should be quick
     adapter = None if is_array else find_adapter(X)
     if adapter is not None:
@@ -124,13 +137,20 @@ def check_table(X: Any, estimator: Any = None, *, takes_dask: bool = False) -> A
     )
 
 
+def _check_named_values(X: Any, table: Any) -> None:
+    """Raise where a dataframe is not finite: its array has no names of columns."""
+    if (isinstance(table, np.ndarray) or is_csr(table)) and hasattr(X, "columns"):
+        # Arrow has columns of values, and their names apart.
+        check_finite(table, columns=list(getattr(X, "column_names", X.columns)))
+
+
 def validate_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return a user's table as it is stored: nothing is converted as a whole.
 
-    Whether values are finite is checked as the rows are read; at once only if the
-    table has the wrong width, as NaN may well be the reason.
+    Whether values are finite is checked as in `check_table`; at once if the table has
+    the wrong width, too, as NaN may well be the reason.
     """
-    table = check_table(X, estimator)
+    table = read_table(X, estimator)
     names: Any = X
     if reset:
         vars(estimator).pop("zero_based_", None)
@@ -144,8 +164,10 @@ def validate_input(estimator: Any, X: Any, *, reset: bool) -> Any:
             estimator.zero_based_ = table.zero_based
         names = table.empty_table()
     elif not reset and table.shape[1] != estimator.n_features_in_:
+        _check_named_values(X, table)
         check_finite(table)
     validate_data(estimator, names, reset=reset, skip_check_array=True)
+    _check_named_values(X, table)
     return table
 
 

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from sketchmeans.data import partitions
 from sketchmeans.data.block_sums import Terms, add_up
+from sketchmeans.data.finite import find_not_finite, not_finite_error
 from sketchmeans.data.partitions import PartitionInfo
 from sketchmeans.data.rows import (
     Block,
@@ -21,9 +22,7 @@ from sketchmeans.data.rows import (
     Rows,
     block_height,
     block_slices,
-    find_not_finite,
     float_type,
-    not_finite_error,
 )
 from sketchmeans.numerics.linalg import ZERO_DISTANCE_ROUNDINGS, Array
 from sketchmeans.numerics.parallel import Workers
@@ -153,9 +152,10 @@ class PartitionedRows(Rows):
         block = together[order]
         bad = None if self.checked else find_not_finite(block)
         if bad is not None:
-            i, column, kind = bad
-            row = int(indices[i])
+            i, j, kind = bad
+            row, names = int(indices[i]), self.X.partitions[0].declared.names
             owner = max(part for part in self._starts() if part[0] <= row)
+            column = names[j] if names else j
             raise not_finite_error(_name(*owner), kind, row, column)
         return block
 

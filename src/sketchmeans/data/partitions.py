@@ -91,7 +91,7 @@ def as_declared(part: Any, declared: Declared) -> Any:
 
 def rows_of(part: Any, weights: Array | None, info: PartitionInfo) -> Rows:
     """Return the rows of a partition, numbered as among all rows in errors."""
-    return Rows(
+    rows = Rows(
         as_block(as_declared(part, info.declared), info.dtype),
         process_buffers(),
         weights,
@@ -99,6 +99,8 @@ def rows_of(part: Any, weights: Array | None, info: PartitionInfo) -> Rows:
         name=info.name,
         checked=info.checked,
     )
+    rows.columns = info.declared.names
+    return rows
 
 
 def moment_sums(

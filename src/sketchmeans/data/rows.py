@@ -6,7 +6,7 @@ at a time; no table is ever converted as a whole.  `source_rows` has rows of fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.finite import check_finite
 from sketchmeans.data.sources import as_source
 from sketchmeans.data.sources.base import Block as Block
 from sketchmeans.data.sources.base import is_csr
@@ -140,6 +141,8 @@ class Rows:
     squared_offsets: Array | None = None
     #: A weight that the user gave is this times the one in `weights`.
     weight_unit = 1.0
+    #: Names of the columns, if a partition has them.
+    columns: Sequence[Any] | None = None
 
     def __init__(
         self,
@@ -177,6 +180,18 @@ class Rows:
     def row_bytes(self) -> int:
         """Bytes of a row as stored, if all its values were."""
         return int(self.n_features * self.stored_itemsize)
+
+    @property
+    def taken_bytes(self) -> int:
+        """Bytes of a row that is taken, on average: of CSR rows, few values are stored.
+
+        Their number is not known where the rows are elsewhere.
+        """
+        n_values = getattr(self.X, "nnz", None) if self.is_sparse else None
+        if n_values is None:
+            return self.row_bytes
+        # A value and its column, and the row's pointer.
+        return int(n_values * (self.stored_itemsize + 8) // max(self.n_rows, 1) + 8)
 
     def widen_for(self, square: float) -> None:
         """Work in float64 where squares of this size underflow or overflow float32."""
@@ -217,7 +232,7 @@ class Rows:
         if not (self.is_sparse or block.flags.c_contiguous):
             block = np.ascontiguousarray(block)
         if not self.checked:
-            check_finite(block, self.first + start, self.name)
+            check_finite(block, self.first + start, self.name, self.columns)
         return block
 
     def block_weights(self, start: int, stop: int) -> Array | None:
@@ -230,7 +245,8 @@ class Rows:
         if not self.is_sparse:
             taken = np.ascontiguousarray(taken)
         if not self.checked:
-            check_finite(taken, self.first + np.asarray(indices), self.name)
+            numbers = self.first + np.asarray(indices)
+            check_finite(taken, numbers, self.name, self.columns)
         return taken
 
     def map(self, function: Callable[[Block], Result], height: int) -> Iterator[Result]:
@@ -355,46 +371,3 @@ def as_rows(
             read.check_memory(budget)
         return read.load() if read.load_memory <= IN_MEMORY_BYTES else read
     return Rows(sparse.csr_array(X) if sparse.issparse(X) else X, workers, weights)
-
-
-def check_finite(block: Block, rows: int | Array = 0, name: str = "Input X") -> None:
-    """Raise where a block holds NaN or infinity, and say in which row.
-
-    `rows` is the number of the block's first row, or the numbers of all its rows.
-    """
-    if (found := find_not_finite(block)) is not None:
-        i, j, kind = found
-        row = rows + i if isinstance(rows, int) else rows[i]
-        raise not_finite_error(name, kind, row, j)
-
-
-def find_not_finite(
-    block: Block, *, allow_nan: bool = False
-) -> tuple[int, int, str] | None:
-    """Return row, column and kind of the first value that is not finite, if any."""
-    values = block.data if is_csr(block) else block
-    if values.dtype.kind != "f":
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        # A sum is finite only if all its terms are, and costs a fraction of a test; a
-        # sum of squares, which BLAS has, a fraction of that.
-        flat = values.reshape(-1) if values.flags.c_contiguous else None
-        total = values.sum() if flat is None else flat @ flat
-        if np.isfinite(total) or np.isfinite(values).all():
-            return None
-    wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
-    if not wrong.any():
-        return None
-    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-    kind = "NaN" if np.isnan(values[at]) else "infinity"
-    if is_csr(block):  # which may be too wide for a dense array
-        at = np.searchsorted(block.indptr, at[0], "right") - 1, block.indices[at[0]]
-    return int(at[0]), int(at[1]), kind
-
-
-def not_finite_error(name: str, kind: str, row: int, column: int | str) -> ValueError:
-    """Return the error for a value that is not finite."""
-    return ValueError(
-        f"{name} contains {kind} (row {row}, column {column!r}); every value should be "
-        "a finite number."
-    )

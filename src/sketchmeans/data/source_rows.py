@@ -8,13 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.data.rows import (
-    MAX_HEIGHT,
-    Rows,
-    block_height,
-    find_not_finite,
-    not_finite_error,
-)
+from sketchmeans.data.finite import find_not_finite, not_finite_error
+from sketchmeans.data.rows import MAX_HEIGHT, Rows, block_height
 from sketchmeans.data.sources import Source
 from sketchmeans.data.sources.base import Block
 from sketchmeans.numerics.linalg import Array
@@ -38,16 +33,13 @@ class SourceRows(Rows):
         super().__init__(X, workers, weights)
         self.is_sparse = X.is_sparse
         self.memory = X.memory
-        self._stored_bytes = self.row_bytes
-        if X.is_sparse:  # a value, its column, and the row's pointer
-            self._stored_bytes = X.nnz * (self.stored_itemsize + 8) // len(X) + 8
-        self.load_memory = int(self.n_rows * self._stored_bytes)
+        self.load_memory = int(self.n_rows * self.taken_bytes)
         self._last = _LastBlock()
 
     def thread_memory(self, height: int) -> int:
         tallest = max(height, block_height(self.n_features, 0))
         copies = 1 if self.X.order == "C" else 2
-        return int(copies * tallest * self._stored_bytes + self.X.thread_memory)
+        return int(copies * tallest * self.taken_bytes + self.X.thread_memory)
 
     def check_memory(self, budget: int) -> None:
         """Raise where reading alone takes more than a budget, before any row is read.

@@ -12,7 +12,7 @@ import numpy as np
 from sketchmeans.cluster import NystromKMeans
 from sketchmeans.cluster.memory import fit_need, thread_need
 from sketchmeans.cluster.table import TableClusterer
-from sketchmeans.data.input import check_table
+from sketchmeans.data.input import read_table
 from sketchmeans.data.rows import Rows, as_rows, float_type
 from sketchmeans.data.source_rows import SourceRows
 from sketchmeans.data.sources import Source
@@ -200,7 +200,7 @@ def open_table(X: Any, workers: Workers) -> Rows:
         n, d = (check_integer(name, value) for name, value in zip("nd", X, strict=True))
         shape: Any = _Shape((n, d))
         return Rows(shape, workers)
-    table = check_table(X, takes_dask=True)
+    table = read_table(X, takes_dask=True)
     if isinstance(table, Source):  # not loaded, however small, nor checked
         return SourceRows(table, workers)
     return as_rows(table, workers)

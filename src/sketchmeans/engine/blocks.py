@@ -229,6 +229,17 @@ class BlockEngine:
         assert self._bounds is not None
         return self._bounds.rows
 
+    def state_at(self, result: LloydResult) -> RowState | None:
+        """Return what the last pass has left, if it is here and was at this result."""
+        bounds, labels = self._bounds, result.labels
+        if bounds is None or not isinstance(bounds.rows, RowState):
+            return None
+        points = bounds.centers.coefficients, result.centers.coefficients
+        if not (isinstance(labels, np.ndarray) and np.array_equal(*points)):
+            return None
+        is_same = np.array_equal(bounds.rows.labels[:, 0], labels.ravel())
+        return bounds.rows if is_same else None
+
     def place_labels(self, result: LloydResult) -> LloydResult:
         """Return a result whose labels are with its rows; a checkpoint had them."""
         labels = self.backend.place(as_columns(result.labels))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import Block, Rows, block_height, check_finite
+from sketchmeans.data.finite import check_finite
+from sketchmeans.data.rows import Block, Rows, block_height
 from sketchmeans.engine.init import Seeding, as_seeding, auto_restarts
 from sketchmeans.kernels import Kernel, Precomputed, toarray
 from sketchmeans.numerics.linalg import Array

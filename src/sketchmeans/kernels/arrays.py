@@ -195,8 +195,16 @@ def squared_distances_among(
         height = block_height(rows.n_features, 0)
         lengths = stack_parts(rows.map(squared_norms, height), (len(rows),))
 
+    most = block_height(rows.n_features, 0)
+
     def distances(numbers: Array) -> Array:
         height = block_height(rows.n_features, len(numbers))
+        if prepared is None and len(numbers) > most:  # not all as points at a time
+            values = np.empty((len(rows), len(numbers)))
+            for start in range(0, len(numbers), most):
+                part = numbers[start : start + most]
+                values[:, start : start + most] = distances(part)
+            return values
         if prepared is None:
             measure = SquaredDistances(features(rows.take(numbers)), rows.dtype)
             parts = rows.map(lambda block: measure(features(block)), height)

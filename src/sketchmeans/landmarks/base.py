@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.data.rows import Block, Rows
+from sketchmeans.data.rows import Block, Rows, block_height
 from sketchmeans.data.sampling import draw, row_weights
 from sketchmeans.kernels import Kernel, is_given
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parameters import check_flag, warn_user
+
+#: Rows of more bytes are told apart by a digest.
+_KEY_BYTES = 512
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ def draw_distinct_rows(
 def _draw_uniformly(rows: Rows, size: int, rng: np.random.Generator) -> Array:
     # Most data repeat few rows: a few more than are wanted are usually enough.
     order = rng.choice(len(rows), min(len(rows), size + 64), replace=False)
-    chosen = order[first_of_each(rows.take(order))][:size]
+    chosen = order[_first_of_numbered(rows, order)][:size]
     if len(chosen) == size or len(order) == len(rows):
         return chosen
     rest = np.setdiff1d(np.arange(len(rows)), order, assume_unique=True)
@@ -146,7 +151,7 @@ def _take_distinct(rows: Rows, order: Array, size: int) -> Array:
     chosen, step = np.empty(0, dtype=np.intp), max(size, 1024)
     for start in range(0, len(order), step):
         part = np.concatenate([chosen, order[start : start + step]])
-        chosen = part[first_of_each(rows.take(part))][:size]
+        chosen = part[_first_of_numbered(rows, part)][:size]
         if len(chosen) == size:
             break
     return chosen
@@ -161,16 +166,34 @@ def first_of_each(X: Block) -> Array:
     >>> first_of_each(np.array([[1.0], [2.0], [1.0]]))
     array([0, 1])
     """
+    return _first_of_keys(_row_keys(X))
+
+
+def _first_of_numbered(rows: Rows, numbers: Array) -> Array:
+    """Return the same of the rows of these numbers."""
+    # No copy of all of them, where rows are in memory; files are read once.
+    step = block_height(rows.n_features, 0) if rows.in_memory else max(len(numbers), 1)
+    parts = (numbers[start : start + step] for start in range(0, len(numbers), step))
+    return _first_of_keys(key for part in parts for key in _row_keys(rows.take(part)))
+
+
+def _first_of_keys(keys: Iterable[bytes]) -> Array:
     seen: dict[bytes, int] = {}
-    for i, key in enumerate(_row_bytes(X)):
+    for i, key in enumerate(keys):
         seen.setdefault(key, i)
     return np.array(list(seen.values()), dtype=np.intp)
 
 
-def _row_bytes(X: Block) -> list[bytes]:
+def _row_keys(X: Block) -> list[bytes]:
+    """Return what is the same for equal rows: bytes, or a digest of many bytes."""
+    found = _row_bytes(X)
+    return [row if len(row) <= _KEY_BYTES else blake2b(row).digest() for row in found]
+
+
+def _row_bytes(X: Block) -> Iterable[bytes]:
     if not sparse.issparse(X):
         # Adding zero turns -0.0 into 0.0.
-        return [row.tobytes() for row in np.ascontiguousarray(X + X.dtype.type(0))]
+        return (row.tobytes() for row in np.ascontiguousarray(X + X.dtype.type(0)))
     csr = sparse.csr_array(X, copy=True)
     csr.sum_duplicates()
     csr.eliminate_zeros()

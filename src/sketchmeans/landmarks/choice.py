@@ -10,8 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.data.adapters import find_adapter
+from sketchmeans.data.finite import check_finite
 from sketchmeans.data.input import as_weighted_rows, check_table
-from sketchmeans.data.rows import Rows, check_finite
+from sketchmeans.data.memory import plan_points
+from sketchmeans.data.rows import Rows
 from sketchmeans.kernels import (
     Kernel,
     as_kernel,
@@ -132,6 +134,7 @@ def choose_landmarks(
             size = path.chosen
     if int(size) > len(rows):
         raise ValueError(f"n_landmarks={size} should be <= n_samples={len(rows)}.")
+    plan_points(rows, int(size), budget)
     found = selector.select(rows, kernel, int(size), rng)
     if is_auto(n_landmarks) and isinstance(landmarks, str) and landmarks == "uniform":
         found = cover_missed_rows(found, path, rows, kernel, rng)

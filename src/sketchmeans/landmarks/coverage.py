@@ -7,7 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from sketchmeans.data.adapters import find_adapter
-from sketchmeans.data.rows import Block, Rows, block_height, block_slices
+from sketchmeans.data.rows import (
+    Block,
+    Rows,
+    block_height,
+    block_slices,
+    stack_parts,
+)
 from sketchmeans.data.sampling import row_weights
 from sketchmeans.engine.blocks import BlockEngine
 from sketchmeans.engine.costly import costly_rows
@@ -18,7 +24,6 @@ from sketchmeans.kernels import Kernel, compute_gram, is_given, toarray
 from sketchmeans.landmarks.base import Landmarks
 from sketchmeans.landmarks.growth import LandmarkPath
 from sketchmeans.numerics.linalg import Array, pseudo_inverse
-from sketchmeans.numerics.parallel import Workers
 
 #: What of some points is outside a span: its squared length for each of them, and a
 #: function from a point to the inner products of all with it.
@@ -68,13 +73,13 @@ def cover_rare_rows(
     Where the residual is spread over all rows, as with kernels of slow decay, none is
     added.  Costs n·m².
     """
-    points, weights = rows.take(np.arange(len(rows))), row_weights(rows)
     gram = compute_gram(kernel, landmarks.points, rows.workers)
     inverse = pseudo_inverse(gram, dtype=rows.dtype)
     outside = _outside_landmarks(
-        kernel, landmarks.points, lambda b: inverse.solve(b.T), points, rows.workers
+        kernel, landmarks.points, lambda b: inverse.solve(b.T), rows
     )
     tiny = float(np.sqrt(np.finfo(rows.dtype).eps))
+    weights = row_weights(rows)
     least = _GAIN * cost * weights.sum()
     chosen = _choose_pivots(*outside, weights, least, tiny)
     return _extend(landmarks, rows, kernel, np.array(chosen, dtype=np.intp))
@@ -98,13 +103,12 @@ def cover_costly_rows(
     numbers, weights = _costly_rows(engine, result, total)
     if not len(numbers):
         return landmarks
-    kernel, points = space.kernel, rows.take(numbers)
+    kernel = space.kernel
     if isinstance(space, LandmarkSpace):
-        outside = _outside_landmarks(
-            kernel, space.landmarks, space.coefficients, points, rows.workers
-        )
+        few = rows.subset(numbers, None)
+        outside = _outside_landmarks(kernel, space.landmarks, space.coefficients, few)
     else:
-        outside = _outside_features(space, points)
+        outside = _outside_features(space, rows.take(numbers))
     tiny = float(np.sqrt(np.finfo(rows.dtype).eps)) * result.cost
     least = _COSTLY_SHARE * total
     chosen = _choose_pivots(*outside, weights, least, tiny, _ALIKE)
@@ -115,22 +119,31 @@ def _outside_landmarks(
     kernel: Kernel,
     landmarks: Block,
     solve: Callable[[Array], Array],
-    points: Block,
-    workers: Workers,
+    rows: Rows,
 ) -> Outside:
-    """Return what of points is outside the span of landmarks.
+    """Return what of some rows is outside the span of landmarks.
 
-    `solve` turns kernel values ``b_x``, one point per row, into columns ``M b_x``.
+    `solve` turns kernel values ``b_x``, one row each, into columns ``M b_x``.
     """
-    wide = np.dtype(np.float64)
-    b = np.array(kernel.against(landmarks, wide, workers)(points), dtype=wide)
+    wide, height = (
+        np.dtype(np.float64),
+        block_height(rows.n_features, landmarks.shape[0]),
+    )
+
+    def values_with(points: Block) -> Array:
+        columns = kernel.against(points, wide, rows.workers)
+        parts = rows.map(lambda block: np.array(columns(block), dtype=wide), height)
+        return stack_parts(parts, (len(rows), points.shape[0]))
+
+    b = values_with(landmarks)
     solved = solve(b)
+    diagonal = stack_parts(rows.map(kernel.diagonal, height), (len(rows),))
 
     def products_with(pivot: int) -> Array:
-        own = kernel.against(points[pivot : pivot + 1], wide, workers)(points)
-        return np.array(own, dtype=wide)[:, 0] - b @ solved[:, pivot]
+        own = values_with(rows.take(np.array([pivot])))
+        return own[:, 0] - b @ solved[:, pivot]
 
-    return kernel.diagonal(points) - np.einsum("ij,ji->i", b, solved), products_with
+    return diagonal - np.einsum("ij,ji->i", b, solved), products_with
 
 
 def _outside_features(space: FeatureSpace, points: Block) -> Outside:

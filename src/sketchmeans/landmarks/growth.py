@@ -7,6 +7,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
+from sketchmeans.data.memory import points_need
 from sketchmeans.data.rows import Block, Rows
 from sketchmeans.data.sampling import sample_rows
 from sketchmeans.engine.backend import LocalBackend
@@ -100,9 +101,10 @@ def choose_n_landmarks(
     """
     n = len(rows)
     size = min(max(int(_SAMPLE_SHARE * n), _LEAST_ROWS), _MOST_ROWS, n)
+    most = _most(n, n_clusters)
+    _check_memory(rows, size, _sizes(n, n_clusters, most)[0], budget)
     sampled = sample_rows(rows, size, rng)
     sample = rows.subset(sampled, None)
-    most = _most(n, n_clusters)
     numbers = draw_distinct_rows(rows, most, rng)
     if is_given(kernel):
         diagonal = np.asarray(kernel.row_diagonal(rows)[sampled])
@@ -162,7 +164,8 @@ def _sizes(n: int, n_clusters: int, most: int) -> list[int]:
 def _check_memory(rows: Rows, sample: int, m: int, budget: int) -> None:
     """Raise where the kernel values and matrices of the next size do not fit."""
     values = int(1.5 * sample * m) * rows.dtype.itemsize  # of two sizes
-    need = FIXED_NEED + sample * rows.row_bytes + values + 5 * m * m * 8
+    need = FIXED_NEED + sample * rows.taken_bytes + values + 5 * m * m * 8
+    need += points_need(rows, m)
     if need > budget:
         raise MemoryError(
             f"n_landmarks='auto' tries {m:,} landmarks, which needs "

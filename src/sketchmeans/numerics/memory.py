@@ -57,6 +57,23 @@ def memory_budget(max_memory: float | str | None) -> int:
     )
 
 
+def plan_memory(
+    need: int, max_memory: float | str | None, message: str, advice: str
+) -> int:
+    """Return the bytes that are left for what need not be kept.
+
+    Raises MemoryError where a fit needs more than `max_memory` allows: `message` says
+    what for, with ``{}`` in the place of the size.
+    """
+    budget = memory_budget(max_memory)
+    if need > budget:
+        raise MemoryError(
+            f"{message.format(format_bytes(need))}; max_memory allows "
+            f"{format_bytes(budget)}. {advice}"
+        )
+    return budget - need
+
+
 def release_free_memory() -> None:
     """Give back to the system what allocators keep of memory that has been freed.
 

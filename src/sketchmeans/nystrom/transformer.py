@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans.data.adapters import find_adapter
 from sketchmeans.data.input import as_weighted_rows, check_weights, validate_input
 from sketchmeans.data.lost_digits import warn_of_lost_digits
+from sketchmeans.data.memory import plan_pass, points_need
 from sketchmeans.data.rows import Block, Rows, as_rows, block_height
 from sketchmeans.kernels import (
     Kernel,
@@ -172,6 +173,7 @@ class Nystrom(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X, budget = validate_input(self, X, reset=True), memory_budget(self.max_memory)
         with Workers(self.n_jobs) as workers:
             rows = as_weighted_rows(X, sample_weight, workers)
+            plan_pass(rows, budget)
             warn_of_lost_digits(rows, getattr(self, "feature_names_in_", None))
             rows.persist(budget)
             kernel = resolve_kernel(kernel_of(self), rows, kernel_rng)
@@ -362,7 +364,9 @@ def _check_memory(rows: Rows, m: int, budget: int) -> None:
     """Raise where the algebra and the blocks of rows do not fit."""
     d, size = rows.n_features, rows.dtype.itemsize
     algebra = 4 * m * m * 8  # k(Z, Z), its copy in the solver, eigenvectors, root
-    need = algebra + rows.workers.n_jobs * block_height(d, m) * 2 * (m + d) * size
+    row = 2 * (m * size + (rows.taken_bytes if rows.is_sparse else d * size))
+    need = algebra + points_need(rows, m)
+    need += rows.workers.n_jobs * block_height(d, m) * row
     if need > budget:
         raise MemoryError(
             f"{m:,} landmarks with {d:,} features need {format_bytes(need)}; "

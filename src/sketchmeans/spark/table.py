@@ -120,8 +120,9 @@ class SparkTable:
     def partitions(self) -> list[Partition]:
         """The partitions that have rows."""
         starts, width = np.cumsum([0, *self.lengths]).tolist(), self.n_features
+        names = None if self.names is None else tuple(self.names)
         return [
-            Partition(starts[i], length, Declared(i, length, width, None))
+            Partition(starts[i], length, Declared(i, length, width, names))
             for i, length in enumerate(self.lengths)
             if length
         ]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.data.finite import find_not_finite
 from sketchmeans.data.preparation.encoders import Encoder, Layout, NumberEncoder
-from sketchmeans.data.rows import block_height, block_slices, find_not_finite
+from sketchmeans.data.rows import block_height, block_slices
 from sketchmeans.data.sources.base import Block, Source, is_csr, toarray
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
