@@ -126,6 +126,24 @@ def at_equal_time(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
+def beyond_noise(table: pd.DataFrame) -> list[str]:
+    """Return the settings whose best is ahead by more than the spread of fits.
+
+    That is the standard deviation of the cost of one fit of a dataset, pooled over
+    landmarks and their numbers.  Landmarks that cannot be had in the time have lost.
+    """
+    found = at_equal_time(table).drop(columns="CPU seconds")
+    costs = _with_excess(table)
+    variances = costs.groupby(["dataset", "method", "m"]).excess.var()
+    spread = 100.0 * np.sqrt(variances.groupby("dataset").mean())
+    clear = []
+    for name, row in found.iterrows():
+        first, second, *_ = np.sort(row.fillna(np.inf).to_numpy(float))
+        if second - first > spread[str(name).split(",")[0]]:
+            clear.append(str(name))
+    return clear
+
+
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Return the excess in percent at equal time."""
     return at_equal_time(table)
