@@ -107,7 +107,7 @@ class Part:
     @property
     def brief(self) -> str:
         """The estimate with its interval alone."""
-        return f"{self.estimate:+.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.estimate:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def __str__(self) -> str:
         digits = f".{self.digits}g"

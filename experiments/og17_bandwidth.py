@@ -6,6 +6,7 @@ from math import inf
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.data import Array
@@ -23,7 +24,14 @@ from experiments.approximation import (
 from experiments.datasets import OG17
 from experiments.draws import by_draw
 from experiments.evidence import Evidence, Part, over_draws
-from experiments.figures import band, draw_bars, legend, panels, plain_ticks, style
+from experiments.figures import (
+    band,
+    draw_bars,
+    legend,
+    panels,
+    plain_ticks,
+    strategy_style,
+)
 from experiments.grid import Context
 from experiments.methods import (
     CHAIN_FROM_SEEDS,
@@ -91,48 +99,48 @@ def figure(table: pd.DataFrame) -> Figure:
     found = with_lifts(table, ["bandwidth"])
     names = list(dict.fromkeys(table.dataset))
     drawing, axes = panels(len(names) + 1, min(4, len(names) + 1))
-    methods = [method for method in _STRATEGIES if method in set(found.method)]
+    # Of the three that are not the paper's the next figure and the table speak.
+    methods = [name for name in PAPER_STRATEGIES if name in set(found.method)]
     for axis, name in zip(axes, names, strict=False):
         for position, method in enumerate(methods):
             mine = found[(found.dataset == name) & (found.method == method)]
             # Side by side, so that the bars of many methods can be told apart.
             mine = mine.assign(place=2.0 * mine.gamma * 1.012**position)
-            look = style(position) | {"label": method}
+            look = strategy_style(method, label=method)
             draw_bars(axis, mine, "place", "lift", **look)
         axis.set(xscale="log", yscale="log")
         plain_ticks(axis)
         axis.set_title(name, fontsize=8)
         axis.set_xlabel("bandwidth γ", fontsize=7)
         axis.set_ylabel("lift", fontsize=7)
-    means = found.groupby("method")[["seconds", "lift"]].agg(geometric_mean)
-    for position, method in enumerate(methods):
-        look = style(position) | {"linestyle": "none", "markersize": 6}
-        axes[-1].plot(*means.loc[method], **look)
-    axes[-1].set(xscale="log", yscale="log")
-    plain_ticks(axes[-1])
+    _draw_crosses(axes[-1], found[found.method.isin(methods)], "lift")
     axes[-1].set_title("time and lift, means over all", fontsize=8)
-    axes[-1].set_xlabel("CPU seconds of selection", fontsize=7)
     legend(drawing, axes[0])
     return drawing
+
+
+def _draw_crosses(axis: Axes, table: pd.DataFrame, value: str) -> None:
+    """Draw the means of seconds and a value, with bars both ways."""
+    for method, mine in table.groupby("method", sort=False):
+        draws = mine.groupby("repeat")[["seconds", value]].agg(geometric_mean)
+        (x, x_reach), (y, y_reach) = band(draws.seconds), band(draws[value])
+        look = strategy_style(str(method), linestyle="none", markersize=5)
+        axis.errorbar(
+            [x], [y], [y_reach], [x_reach], elinewidth=0.8, label=method, **look
+        )
+    axis.set(xscale="log", yscale="log")
+    plain_ticks(axis)
+    axis.set_xlabel("CPU seconds of selection", fontsize=7)
 
 
 def more_figures(table: pd.DataFrame) -> dict[str, Figure]:
     """Return App. B's plots: error and time of each method on each dataset."""
     names = list(dict.fromkeys(table.dataset))
     drawing, axes = panels(len(names), min(4, len(names)))
+    kept = table[table.method.isin(_STRATEGIES)]
     for axis, name in zip(axes, names, strict=True):
-        for position, method in enumerate(_STRATEGIES):
-            mine = table[(table.dataset == name) & (table.method == method)]
-            draws = mine.groupby("repeat")[["seconds", "error"]].agg(geometric_mean)
-            (x, x_reach), (y, y_reach) = band(draws.seconds), band(draws.error)
-            look = style(position) | {"linestyle": "none", "markersize": 5}
-            axis.errorbar(
-                [x], [y], [y_reach], [x_reach], elinewidth=0.8, label=method, **look
-            )
-        axis.set(xscale="log", yscale="log")
-        plain_ticks(axis)
+        _draw_crosses(axis, kept[kept.dataset == name], "error")
         axis.set_title(name, fontsize=8)
-        axis.set_xlabel("CPU seconds of selection", fontsize=7)
         axis.set_ylabel("relative error", fontsize=7)
     legend(drawing, axes[0])
     return dict.fromkeys(MORE_FIGURES, drawing)

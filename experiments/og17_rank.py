@@ -26,7 +26,7 @@ from experiments.approximation import (
 from experiments.datasets import OG17
 from experiments.draws import by_draw, slope
 from experiments.evidence import Evidence, Finding, Verdict, exactly, over_draws
-from experiments.figures import draw_bars, legend, panels, plain_ticks, style
+from experiments.figures import draw_bars, legend, panels, plain_ticks, strategy_style
 from experiments.grid import Context
 from experiments.methods import CHAINS, FAMILY, LEVERAGE, PAPER_STRATEGIES
 from experiments.og17_bandwidth import QUICK
@@ -87,9 +87,9 @@ def figure(table: pd.DataFrame) -> Figure:
     drawing, axes = panels(len(names), min(4, len(names)))
     methods = [method for method in _METHODS if method in set(found.method)]
     for axis, name in zip(axes, names, strict=True):
-        for position, method in enumerate(methods):
+        for method in methods:
             mine = found[(found.dataset == name) & (found.method == method)]
-            look = style(position) | {"label": method}
+            look = strategy_style(method, label=method)
             draw_bars(axis, mine, "rank", "lift", **look)
         axis.set(yscale="log")
         plain_ticks(axis)

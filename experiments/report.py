@@ -28,9 +28,9 @@ _INTRODUCTION = """# The papers, re-run
 
 Written by `python -m experiments report`; every number below is computed from the files
 in `experiments/results`, by the rules of `experiments/PROTOCOL.md`, fixed before these
-draws were made. Some rules were changed after an earlier run had been seen, whose draws
-are not used: [what they said](#verdicts-under-earlier-rules).
-Errors in the papers themselves are in `docs/errata.md`.
+draws were made but for those named below. Some rules were changed after an earlier run
+had been seen, whose draws are not used: [what they
+said](#verdicts-under-earlier-rules). Errors in the papers are in `docs/errata.md`.
 
 FOREWORD
 

@@ -22,7 +22,7 @@ from experiments.cr18_mnist import split, stand_in
 from experiments.datasets import OG17
 from experiments.draws import by_draw
 from experiments.evidence import Evidence, Finding, Part, over_draws
-from experiments.figures import draw_bars, legend, panels, style
+from experiments.figures import draw_bars, legend, panels, strategy_style
 from experiments.grid import Context
 from experiments.methods import (
     CHAINS,
@@ -184,11 +184,11 @@ def figure(table: pd.DataFrame) -> Figure:
     names = list(dict.fromkeys(mine.dataset))
     drawing, axes = panels(2, 2, (4.6, 3.4))
     for axis, value in zip(axes, ("seconds", "evaluations"), strict=True):
-        for position, method in enumerate((*_SELECTORS, _OVERSAMPLED)):
+        for method in (*_SELECTORS, _OVERSAMPLED):
             ours = mine[mine.method == method].assign(
                 place=lambda rows: rows.dataset.map(names.index)
             )
-            look = style(position) | {"linestyle": "none", "markersize": 5}
+            look = strategy_style(method, linestyle="none", markersize=5)
             draw_bars(axis, ours.dropna(subset=[value]), "place", value, **look)
             axis.containers[-1].set_label(method)
         axis.set_xticks(range(len(names)), names)

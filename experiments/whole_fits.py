@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from experiments import datasets
 from experiments.evidence import Evidence
-from experiments.figures import draw_band, legend, panels, plain_ticks, style
+from experiments.figures import draw_band, legend, panels, plain_ticks, strategy_style
 from experiments.grid import Context, shared_seed
 from experiments.store import Cell, Row
 from sketchmeans import NystromKMeans
@@ -92,10 +92,11 @@ def figure(table: pd.DataFrame) -> Figure:
     names = list(dict.fromkeys(table.dataset))
     drawing, axes = panels(len(names), min(3, len(names)))
     for axis, name in zip(axes, names, strict=True):
-        for position, method in enumerate(_METHODS):
+        for method in _METHODS:
             mine = found[(found.dataset == name) & (found.method == method)]
             mine = mine.assign(excess=100.0 * mine.excess)
-            draw_band(axis, mine, "time", "excess", **style(position), label=method)
+            look = strategy_style(method, label=method)
+            draw_band(axis, mine, "time", "excess", **look)
         axis.set(xscale="log")
         plain_ticks(axis)
         axis.set_title(name, fontsize=8)
