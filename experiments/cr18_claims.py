@@ -246,8 +246,9 @@ def _place(part: Part) -> str:
     low, high = part.region
     if low <= part.estimate <= high:
         return "inside the region"
-    crosses = part.low <= high and part.high >= low
-    return "outside the region" + (", into which the interval reaches" * crosses)
+    if part.low <= high and part.high >= low:
+        return "outside the region, into which the interval reaches"
+    return "outside the region"
 
 
 def _rate(claim: str, table: pd.DataFrame) -> Evidence:
