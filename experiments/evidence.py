@@ -110,7 +110,7 @@ class Part:
         return f"{self.estimate:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def __str__(self) -> str:
-        digits = f".{self.digits}g"
+        digits = f".{self.digits}g" if self.digits <= 3 else f"#.{self.digits}g"
         text = f"{self.name}: {self.estimate:{digits}}"
         if self.low < self.high:
             text += f" [{self.low:{digits}}, {self.high:{digits}}]"
