@@ -28,7 +28,8 @@ def figure(table: pd.DataFrame) -> Figure:
                 draw_band(axis, curve, "r", measure, **look)
             full = mine[mine.method == FULL][measure].mean()
             axis.axhline(full, color="black", lw=1, label=FULL)
-            axis.set_ylabel(measure, fontsize=7)
+            words = "seconds, k-means++ starts" if measure == "seconds" else measure
+            axis.set_ylabel(words, fontsize=7)
             if measure == "seconds" or (name, measure) == ("synth", "objective"):
                 axis.set_yscale("log")
         axes[column].set_title(name, fontsize=8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,11 +11,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.data import Array
-from experiments.figures import draw_band, panels, plain_ticks, style
+from experiments.figures import draw_band, draw_bars, panels, plain_ticks, style
 
 REFERENCE, CURVE, NMI, LINEAR = "reference", "curve", "nmi", "linear"
 #: The paper's NMI at m = 400, and those of Wang et al. at m = 1,600 that it quotes.
 PAPER_NMI, _QUOTED = 0.405, {"Wang et al.": 0.406, "Wang et al., RLS and PCA": 0.423}
+
+
+#: Excess, as a share of the cost, at which a curve looks flat.
+LOOKS_FLAT = 0.01
 
 
 def complete(table: pd.DataFrame) -> pd.DataFrame:
@@ -56,8 +61,8 @@ def figure(table: pd.DataFrame) -> Figure:
     groups = {"MNIST" if part == NMI else part: mine for part, mine in _parts(fits)}
     for position, (label, mine) in enumerate(groups.items()):
         look = style(5 + position) | {"label": f"{label}, n = {mine.n.iloc[0]:,}"}
-        draw_band(axes[1], mine, "m", "cost_test", **look)
-        draw_band(axes[2 if label == "MNIST" else 3], mine, "m", "nmi", **look)
+        draw_bars(axes[1], mine, "m", "cost_test", **look)
+        _draw_scores(axes[2 if label == "MNIST" else 3], mine, position, look)
     for axis in axes[1:3]:
         if "MNIST" in groups:
             root = sqrt(groups["MNIST"].n.iloc[0])
@@ -67,12 +72,41 @@ def figure(table: pd.DataFrame) -> Figure:
     for (label, point), marker in zip(marks.items(), "*Px", strict=True):
         look = {"color": "black", "marker": marker, "markersize": 7, "linestyle": ""}
         axes[3].plot(*([value] for value in point), **look, label=label)
-    names = ("", "cost on new digits (Figs. 1, 2)", "NMI (Fig. 1)", "NMI (Fig. 2)")
-    for axis, name in zip(axes[1:], names[1:], strict=True):
+    names = (
+        "cost on new digits (Figs. 1, 2)",
+        "NMI (Fig. 1); number: draws",
+        "NMI (Fig. 2); number: draws",
+    )
+    for axis, name in zip(axes[1:], names, strict=True):
         axis.set(xscale="log", xlabel="landmarks m", ylabel=name)
         plain_ticks(axis)
-        axis.legend(fontsize=6, frameon=False)
+    # Room for the legends, away from points and bars.
+    axes[2].set_ylim(top=axes[2].get_ylim()[1] + 0.02)
+    axes[3].set_ylim(bottom=axes[3].get_ylim()[0] - 0.04)
+    places = ("upper right", "upper center", "lower center")
+    for axis, columns, place in zip(axes[1:], (1, 3, 2), places, strict=True):
+        axis.legend(fontsize=6, frameon=False, ncols=columns, loc=place)
     return drawing
+
+
+def _draw_scores(
+    axis: Axes, mine: pd.DataFrame, position: int, look: dict[str, Any]
+) -> None:
+    """Draw NMI with a bar and the number of draws at each m, and that by mini-batch.
+
+    Sizes have different numbers of draws, which a band would join.
+    """
+    # Side by side, so that bars of two groups can be told apart.
+    mine = mine.assign(place=mine.m * 1.03**position)
+    draw_bars(axis, mine, "place", "nmi", **look)
+    for place, scores in mine.groupby("place").nmi:
+        text = {"textcoords": "offset points", "xytext": (4, 3), "fontsize": 5}
+        axis.annotate(f"{len(scores)}", (place, scores.mean()), **text)
+    solver = mine.dropna(subset=["nmi_minibatch"])
+    if len(solver):
+        hollow = {"marker": "D", "mfc": "white", "linestyle": "none"}
+        hollow |= {"label": f"the same, mini-batch ({len(solver)})"}
+        draw_bars(axis, solver, "place", "nmi_minibatch", **(look | hollow))
 
 
 def _parts(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -89,6 +123,10 @@ def _draw_curves(axis: Axes, curves: pd.DataFrame) -> None:
         level = mine.anchor.mean() - least
         axis.axhline(level, color=look["color"], lw=0.8, ls=":")
         axis.plot([sqrt(n)], [level], marker="*", color=look["color"], markersize=8)
+    share = curves.anchor.mean() * LOOKS_FLAT
+    axis.axhline(
+        share, color="grey", lw=1.0, ls="--", label=f"{LOOKS_FLAT:.0%} of the cost"
+    )
     axis.set(xscale="log", yscale="log", xlabel="landmarks m")
     axis.set_ylabel("Nyström excess\n(dotted: statistical, star: claimed)", fontsize=8)
     axis.legend(fontsize=6, frameon=False)

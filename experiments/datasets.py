@@ -157,7 +157,7 @@ def _mixture() -> Raw:
 
 
 def small_groups() -> Raw:
-    """Return groups of very different size, for smoke runs."""
+    """Return groups of very different size, for smoke runs and small optima."""
     rng = np.random.default_rng(7)
     y = rng.choice(6, 900, p=[0.5, 0.25, 0.15, 0.06, 0.03, 0.01])
     X = 4.0 * rng.standard_normal((6, 6))[y] + rng.standard_normal((900, 6))
@@ -255,7 +255,12 @@ REGISTRY = {
     "synth": Entry(synth, _as_is, "made as in B14 §7.3", own=True),
     "mixture": Entry(_mixture, _as_is, "made: L21 §5.1, 20 clusters", own=True),
     "uneven": Entry(uneven, _as_is, "made: one large group, 25 small ones", own=True),
-    "small_groups": Entry(small_groups, _standard, "made, for smoke runs", own=True),
+    "small_groups": Entry(
+        small_groups,
+        _standard,
+        "made: groups of very different size; CR4 and CR6 rest on rows of it",
+        own=True,
+    ),
     "digits": Entry(
         lambda: public.load_digits(return_X_y=True),
         _as_is,

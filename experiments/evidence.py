@@ -9,7 +9,7 @@ sequential repeats take.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
 
@@ -62,6 +62,13 @@ class Part:
     can_fail : bool
         Whether the part could have come out otherwise. One that could not is printed
         and decides nothing.
+    why : str
+        Why a part that does not count does not.
+    one_sided : bool
+        Whether a number outside says nothing against the claim, such as the ratio to a
+        lower bound: the part can support, or stay open.
+    digits : int
+        Significant ones that are printed.
     """
 
     name: str
@@ -75,23 +82,46 @@ class Part:
     paper: float | None = None
     margin: float | None = None
     can_fail: bool = True
+    why: str = "cannot fail here"
+    one_sided: bool = False
+    digits: int = 3
 
     def verdict(self, level: float) -> Verdict:
         """Return what this part alone says at a level."""
+        if not self.can_fail:
+            return Verdict.REPORTED
         if self.p_inside <= level:
             return Verdict.SUPPORTED
-        return Verdict.CONTRADICTED if self.p_outside <= level else Verdict.UNDECIDED
+        outside = self.p_outside <= level and not self.one_sided
+        return Verdict.CONTRADICTED if outside else Verdict.UNDECIDED
+
+    @property
+    def decisive(self) -> float:
+        """The p-value by which the part is decided."""
+        return self.p_inside if self.one_sided else min(self.p_inside, self.p_outside)
+
+    def reported(self, why: str) -> Part:
+        """Return the part as one that decides nothing."""
+        return replace(self, can_fail=False, why=why)
+
+    @property
+    def brief(self) -> str:
+        """The estimate with its interval alone."""
+        return f"{self.estimate:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def __str__(self) -> str:
-        text = f"{self.name}: {self.estimate:.3g}"
+        digits = f".{self.digits}g" if self.digits <= 3 else f"#.{self.digits}g"
+        text = f"{self.name}: {self.estimate:{digits}}"
         if self.low < self.high:
-            text += f" [{self.low:.3g}, {self.high:.3g}]"
+            text += f" [{self.low:{digits}}, {self.high:{digits}}]"
         text += f", claimed {_region_text(self.region)}"
         if self.paper is not None:
             text += f", paper {self.paper:.3g}"
         if self.margin is not None:
             text += f", decided by a margin of {self.margin:+.3g}"
-        return text if self.can_fail else f"{text}, cannot fail here"
+        if not self.can_fail:
+            return f"{text}, {self.why}"
+        return f"{text}, can support or stay open" if self.one_sided else text
 
 
 def _region_text(region: Region) -> str:
@@ -217,13 +247,15 @@ def exactly(
 class Evidence:
     """The parts of a claim, all of which it asserts, and more numbers in words.
 
-    `earlier` are the parts by an earlier rule of the protocol, on the same draws.
+    `earlier` are the parts by an earlier rule of the protocol, on the same draws;
+    `remark` has the words that stand beside the verdict.
     """
 
     claim: str
     parts: Sequence[Part]
     note: str = ""
     earlier: Sequence[Part] = ()
+    remark: Callable[[Finding], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -236,6 +268,7 @@ class Finding:
     note: str = ""
     verdicts: Sequence[Verdict] = field(default=())
     earlier: Verdict | None = None
+    remark: str = ""
 
 
 def judge(evidence: Iterable[Evidence]) -> list[Finding]:
@@ -249,7 +282,7 @@ def judge(evidence: Iterable[Evidence]) -> list[Finding]:
     """
     found = list(evidence)
     parts = [part for item in found for part in item.parts if part.can_fail]
-    smallest = [min(part.p_inside, part.p_outside) for part in parts]
+    smallest = [part.decisive for part in parts]
     decided: dict[int, Verdict] = {id(part): Verdict.UNDECIDED for part in parts}
     for rank, i in enumerate(np.argsort(smallest, kind="stable")):
         level = LEVEL / LOOKS / (len(parts) - rank)
@@ -257,23 +290,24 @@ def judge(evidence: Iterable[Evidence]) -> list[Finding]:
             break
         decided[id(parts[i])] = parts[i].verdict(level)
     strict = LEVEL / LOOKS / max(len(parts), 1)
-    return [
-        Finding(
+    findings = []
+    for item in found:
+        verdicts = [decided.get(id(p), Verdict.REPORTED) for p in item.parts]
+        before = [part.verdict(strict) for part in item.earlier]
+        finding = Finding(
             item.claim,
-            _together(verdicts),
+            together(verdicts),
             item.parts,
             item.note,
             verdicts,
-            _together([part.verdict(strict) for part in item.earlier])
-            if item.earlier
-            else None,
+            together(before) if before else None,
         )
-        for item in found
-        for verdicts in [[decided.get(id(p), Verdict.REPORTED) for p in item.parts]]
-    ]
+        remark = item.remark(finding) if item.remark else ""
+        findings.append(replace(finding, remark=remark))
+    return findings
 
 
-def _together(verdicts: list[Verdict]) -> Verdict:
+def together(verdicts: list[Verdict]) -> Verdict:
     """Return the verdict on a claim with these parts."""
     counted = [one for one in verdicts if one is not Verdict.REPORTED]
     if not counted:

@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import (
+    FuncFormatter,
+    Locator,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+)
 from PIL import Image
 from scipy import stats
 
@@ -31,6 +37,23 @@ COLOURS = (
     "#66a61e",
     "#e7298a",
 )
+#: One look for each landmark strategy in all figures: colour, marker, line.  Variants
+#: of a strategy share its colour.
+_STRATEGIES = {
+    "uniform": ("#7f7f7f", "x", "-"),
+    "leverage, uniform sketch": ("#0072b2", "o", "-"),
+    "leverage, sketch of K rows": ("#0072b2", "v", ":"),
+    "ridge leverage": ("#56b4e9", "P", "-"),
+    "k-dpp, 1,000 steps": ("#cc79a7", "^", "-"),
+    "k-dpp, 10,000 steps": ("#882255", "s", "-"),
+    "k-dpp, 1,000 steps from k-means++": ("#9467bd", "D", "-"),
+    "k-means": ("#009e73", "v", "-"),
+    "kernel k-means++": ("#000000", "o", "-"),
+    "kernel k-means++, l = K ln K": ("#000000", "*", ":"),
+    "kernel k-means++, restarts": ("#e69f00", "^", "-"),
+    "kernel k-means++, restarts, Lloyd": ("#e31a1c", "s", "-"),
+    "rpcholesky": ("#8c510a", "D", "-"),
+}
 _PALETTE = 96
 #: Draws from which on there is a band.
 _FEWEST = 5
@@ -45,6 +68,13 @@ def style(position: int) -> dict[str, Any]:
         "marker": "o^sDv"[position % 5],
         "markersize": 3,
     }
+
+
+def strategy_style(method: str, **changes: Any) -> dict[str, Any]:
+    """Return how a landmark strategy looks, in whatever figure."""
+    colour, marker, line = _STRATEGIES[method]
+    look = {"color": colour, "marker": marker, "linestyle": line}
+    return look | {"linewidth": 1.3, "markersize": 3} | changes
 
 
 def panels(
@@ -71,16 +101,18 @@ def plain_ticks(axis: Axes) -> None:
     ):
         if scale == "log":
             low, high = line.get_view_interval()
-            line.set_major_locator(LogLocator(subs=_marks(high / low)))
+            line.set_major_locator(_locator(high / low))
             line.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             line.set_minor_formatter(NullFormatter())
 
 
-def _marks(span: float) -> tuple[float, ...]:
-    """Return the multiples of powers of ten that are written on an axis."""
+def _locator(span: float) -> Locator:
+    """Return where a logarithmic axis is marked: at two places and more, and few."""
+    if span <= 4.0:
+        return MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
     if span > 1e3:
-        return (1.0,)
-    return (1.0, 2.0, 5.0) if span > 4.0 else tuple(np.arange(1.0, 10.0, 0.5))
+        return LogLocator()
+    return LogLocator(subs=(1.0, 3.0) if span > 30.0 else (1.0, 2.0, 5.0))
 
 
 def band(values: pd.Series) -> tuple[float, float]:

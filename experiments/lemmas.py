@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import inf, log, sqrt
+from math import log, sqrt
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from scipy import stats
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.data import Array
 from experiments import datasets
-from experiments.draws import by_draw
-from experiments.evidence import Evidence, exactly, of_counts, over_draws
 from experiments.grid import Context
+from experiments.lemmas_claims import (
+    DELTA,
+    EPS,
+    FINE_SHARE,
+    LADDER,
+    MADE,
+    SAMPLERS,
+    claims,
+)
 from experiments.lemmas_views import figure, summary
 from experiments.partitions import d2_law, lemma_2_bound, optimal_cost
 from experiments.simulation import GAMMA
-from experiments.sketch_lemmas import measure_sketches, sketch_claims
+from experiments.sketch_lemmas import measure_sketches
 from experiments.store import Cell, Row
 from sketchmeans import Nystrom, select_landmarks
 from sketchmeans.diagnostics import (
@@ -48,17 +54,12 @@ REDUCED = (
     "dimension d_eff(γ) there estimates Definition 4's, which is an expectation."
 )
 #: The setting in which the sizes of Lemmas 1 and 3 are below n/2.
-_SHARE, _EPS, _DELTA = 5, 0.9, 0.1
-#: The ridge of the ladder as a share of n.
-_FINE_SHARE = 500
-_SAMPLERS = ("uniform", "ridge leverage")
-_LADDER = tuple(int(m) for m in np.geomspace(10, 640, 13).round())
-_MADE, _BUDGETS = "uneven", "budgets"
+_SHARE, _BUDGETS = 5, "budgets"
 #: rows of the lemmas, draws of a probability for each repeat, tables
 _GRIDS = {
-    "full": (1_500, 16, (_MADE, "mnist", "cal_housing")),
-    "quick": (500, 16, (_MADE, "cal_housing")),
-    "smoke": (200, 3, (_MADE,)),
+    "full": (1_500, 16, (MADE, "mnist", "cal_housing")),
+    "quick": (500, 16, (MADE, "cal_housing")),
+    "smoke": (200, 3, (MADE,)),
 }
 _OG17_TABLES = {
     "full": ("cpu_act", "cal_housing", "elevators", "kin8nm"),
@@ -87,7 +88,7 @@ def cells(grid: str, repeats: int) -> list[Cell]:
     settings += [
         (lemma, name, rows, sampler, 0, i)
         for name in tables
-        for lemma, sampler in zip(("Lemma 1", "Lemma 3"), _SAMPLERS, strict=True)
+        for lemma, sampler in zip(("Lemma 1", "Lemma 3"), SAMPLERS, strict=True)
         for i in range(draws)
     ]
     settings += [
@@ -204,7 +205,7 @@ def _lemma_size(cell: Cell, context: Context) -> Row:
     """Return the γ that a dictionary of the size of a lemma preserves."""
     X = _rows(cell["dataset"], cell["n"], context.data)
     ridge = len(X) / _SHARE
-    settings = {"gamma_ridge": ridge, "eps": _EPS, "delta": _DELTA}
+    settings = {"gamma_ridge": ridge, "eps": EPS, "delta": DELTA}
     rule = "lemma1" if cell["part"] == "Lemma 1" else "lemma3"
     if rule == "lemma3":
         settings["effective_dimension"] = _dimension(
@@ -212,7 +213,7 @@ def _lemma_size(cell: Cell, context: Context) -> Row:
         )
     size = landmark_budget(len(X), 10, rule=rule, **settings).n_landmarks
     chosen = _drawn(X, cell["sampler"], size, ridge, context.seed)
-    kept = preserved_gamma(chosen, X, eps=_EPS, gamma=_gamma(X))
+    kept = preserved_gamma(chosen, X, eps=EPS, gamma=_gamma(X))
     return {"value": kept, "bound": ridge, "size": size}
 
 
@@ -225,9 +226,9 @@ def _dimension(name: str, n: int, data: Path | None, ridge: float) -> float:
 def _ladder(cell: Cell, context: Context) -> list[Row]:
     """Return the first size of a ladder at which nested draws preserve a fine γ."""
     X = _rows(cell["dataset"], cell["n"], context.data)
-    ridge, ladder = len(X) / _FINE_SHARE, [m for m in _LADDER if m <= len(X)]
+    ridge, ladder = len(X) / FINE_SHARE, [m for m in LADDER if m <= len(X)]
     found = []
-    for sampler in _SAMPLERS:
+    for sampler in SAMPLERS:
         drawn = _drawn(X, sampler, ladder[-1], ridge, context.seed)
         assert drawn.indices is not None
         size = 2.0 * ladder[-1]  # where none does
@@ -289,91 +290,3 @@ _PARTS = {
     "Theorem 4": _theorem_4,
     _BUDGETS: _budgets,
 }
-
-
-def claims(table: pd.DataFrame) -> list[Evidence]:
-    parts = {name: table[table.part == name] for name in _PARTS}
-    return [
-        _lemma_2_claim(parts["Lemma 2"]),
-        _sizes_claim(table),
-        _ladder_claim(parts["ladder"]),
-        _prop_3_claim(parts["Prop. 3"], parts["law"]),
-        *sketch_claims(parts["singular values"]),
-        _theorem_4_claim(parts["Theorem 4"]),
-    ]
-
-
-def _lemma_2_claim(table: pd.DataFrame) -> Evidence:
-    clear = table[table.bound > 1e-9]
-    if clear.empty:
-        return Evidence("CR4", (), "no such cells")
-    used = clear.value / clear.bound
-    words = ", ".join(
-        f"{share:.1%} where {branch} binds"
-        for branch, share in used.groupby(clear.branch).max().items()
-    )
-    part = exactly("largest share of the bound", float(used.max()), (-inf, 1.0))
-    return Evidence(
-        "CR4",
-        [part],
-        f"{len(clear)} cases; the median share is {used.median():.1%}, the largest "
-        f"{words}",
-    )
-
-
-def _sizes_claim(table: pd.DataFrame) -> Evidence:
-    parts = []
-    lemmas = table[table.part.isin(["Lemma 1", "Lemma 3"])]
-    for (lemma, name), mine in lemmas.groupby(["part", "dataset"]):
-        kept = int((mine.value <= mine.bound).sum())
-        label = f"{lemma} on {name}, m = {mine['size'].iloc[0]:.0f}: γ-preserving"
-        parts.append(of_counts(label, kept, len(mine), 1.0 - _DELTA))
-    return Evidence("CR5", parts)
-
-
-def _ladder_claim(ladder: pd.DataFrame) -> Evidence:
-    """Return how many more uniform draws are needed, on tables not made for it."""
-    words, parts, made = [], [], []
-    for name, mine in ladder.groupby("dataset"):
-        wide = by_draw(mine, "method", "value")
-        ratio = np.log2(wide[_SAMPLERS[0]] / wide[_SAMPLERS[1]])
-        sizes = ", ".join(f"{wide[s].median():.0f} {s}" for s in _SAMPLERS)
-        n = int(mine.n.iloc[0])
-        # Lemma 1: m = c κ² (n/γ) ln(n/δ)/ε² with c = 12; `preserved_gamma` has ε = 1/2.
-        constant = 0.25 * wide[_SAMPLERS[0]].median() / (_FINE_SHARE * log(n / _DELTA))
-        words.append(f"{name} {sizes} ({constant:.2g} in place of Lemma 1's 12)")
-        found = made if name == _MADE else parts
-        found.append(over_draws(f"log₂ uniform/scores on {name}", ratio, (1.0, inf)))
-    note = "".join(f"{part}; " for part in made)
-    note += f"median first sizes: {'; '.join(words)}"
-    return Evidence("CR5s", parts, note, made)
-
-
-def _prop_3_claim(seeds: pd.DataFrame, law: pd.DataFrame) -> Evidence:
-    if seeds.empty:
-        return Evidence("CR6", (), "no such cells")
-    parts = [
-        over_draws(f"ratio / bound in {space}", mine.value / mine.bound, (-inf, 1.0))
-        for space, mine in seeds.groupby("sampler")
-    ]
-    for _, row in law.iterrows():
-        parts.append(exactly("χ² of the D² law", row.value, (-inf, row.bound)))
-    return Evidence("CR6", parts, f"the mean ratio is {seeds.value.mean():.2f}")
-
-
-def _theorem_4_claim(table: pd.DataFrame) -> Evidence:
-    parts = [
-        over_draws(
-            f"ratio / bound on {name}",
-            mine.value / mine.bound,
-            (-inf, 1.0),
-            can_fail=False,
-        )
-        for name, mine in table.groupby("dataset")
-    ]
-    words = ", ".join(
-        f"{name}: ratio {mine.value.mean():.2f}, Theorem 4 {mine.bound.mean():.0f}, Li "
-        f"et al. {mine.k_dpp.mean():.0f}, Corollary 2 used by {mine.cor_2.mean():.0%}"
-        for name, mine in table.groupby("dataset")
-    )
-    return Evidence("O11", parts, words)

@@ -21,7 +21,7 @@ from experiments.approximation import (
 from experiments.datasets import OG17
 from experiments.draws import by_draw
 from experiments.evidence import Evidence, Part, over_draws
-from experiments.figures import draw_bars, legend, panels, plain_ticks, style
+from experiments.figures import draw_bars, legend, panels, plain_ticks, strategy_style
 from experiments.grid import Context, shared_seed
 from experiments.methods import FAMILY, LEVERAGE, PAPER_STRATEGIES
 from experiments.store import Cell, Row
@@ -36,6 +36,7 @@ _PLAIN = FAMILY[0]
 _RIVALS = ("uniform", LEVERAGE)
 _METHODS = (*_RIVALS, _PLAIN)
 _SIZES = ("K", "K ln K", "K ln n")
+_LOOKS = dict(zip(_SIZES, ((":", "o"), ("-", "s"), ("--", "^")), strict=True))
 #: Repeats whose cells follow each other, and log lifts that are as good.
 _BLOCK, _TIE = 5, 0.01
 #: datasets, bandwidths, K
@@ -95,7 +96,9 @@ def figure(table: pd.DataFrame) -> Figure:
             kept = (found.dataset == name) & (found.method == method)
             mine = found[kept & (found["size"] == size)]
             mine = mine.assign(place=2.0 * mine.gamma * 1.03**position)
-            look = style(position + 1) | {"label": f"{method}, l = {size}"}
+            line, marker = _LOOKS[size]
+            look = strategy_style(method, linestyle=line, marker=marker)
+            look |= {"label": f"{method}, l = {size}"}
             if len(mine):
                 draw_bars(axis, mine, "place", "lift", **look)
         axis.axhline(1.0, color="grey", lw=0.8)

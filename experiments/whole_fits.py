@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from experiments import datasets
 from experiments.evidence import Evidence
-from experiments.figures import draw_band, legend, panels, plain_ticks, style
+from experiments.figures import draw_band, legend, panels, plain_ticks, strategy_style
 from experiments.grid import Context, shared_seed
 from experiments.store import Cell, Row
 from sketchmeans import NystromKMeans
@@ -92,10 +92,11 @@ def figure(table: pd.DataFrame) -> Figure:
     names = list(dict.fromkeys(table.dataset))
     drawing, axes = panels(len(names), min(3, len(names)))
     for axis, name in zip(axes, names, strict=True):
-        for position, method in enumerate(_METHODS):
+        for method in _METHODS:
             mine = found[(found.dataset == name) & (found.method == method)]
             mine = mine.assign(excess=100.0 * mine.excess)
-            draw_band(axis, mine, "time", "excess", **style(position), label=method)
+            look = strategy_style(method, label=method)
+            draw_band(axis, mine, "time", "excess", **look)
         axis.set(xscale="log")
         plain_ticks(axis)
         axis.set_title(name, fontsize=8)
@@ -124,6 +125,24 @@ def at_equal_time(table: pd.DataFrame) -> pd.DataFrame:
                 row[method] = 100.0 * np.interp(given, times, values, left=np.nan)
             rows[f"{name}, uniform m = {m}"] = row
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def beyond_noise(table: pd.DataFrame) -> list[str]:
+    """Return the settings whose best is ahead by more than the spread of fits.
+
+    That is the standard deviation of the cost of one fit of a dataset, pooled over
+    landmarks and their numbers.  Landmarks that cannot be had in the time have lost.
+    """
+    found = at_equal_time(table).drop(columns="CPU seconds")
+    costs = _with_excess(table)
+    variances = costs.groupby(["dataset", "method", "m"]).excess.var()
+    spread = 100.0 * np.sqrt(variances.groupby("dataset").mean())
+    clear = []
+    for name, row in found.iterrows():
+        first, second, *_ = np.sort(row.fillna(np.inf).to_numpy(float))
+        if second - first > spread[str(name).split(",")[0]]:
+            clear.append(str(name))
+    return clear
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -133,3 +134,34 @@ def test_counts_say_which_margin_decides() -> None:
         "share", draws(0.2), (0.5, inf), lambda rows: 1.0, margin=lambda r: r.mean()
     )
     assert "decided by a margin of +0.2" in str(part)
+
+
+def test_one_sided_parts_support_or_stay_open() -> None:
+    for value, verdict in ((0.5, Verdict.SUPPORTED), (9.0, Verdict.UNDECIDED)):
+        part = replace(exactly("ratio", value, (-inf, 1.0)), one_sided=True)
+        assert part.verdict(0.01) is verdict
+        assert str(part).endswith("can support or stay open")
+        assert judge([Evidence("X", [part])])[0].verdict is verdict
+
+
+def test_an_open_one_sided_part_takes_no_level_from_others() -> None:
+    far = replace(exactly("ratio", 9.0, (-inf, 1.0)), one_sided=True)
+    edge = over_draws("mean", draws(0.08, spread=0.1), (0.0, inf))
+    alone, both = judge([Evidence("X", [edge])]), judge([Evidence("X", [edge, far])])
+    assert alone[0].verdicts == both[0].verdicts[:1] == [Verdict.SUPPORTED]
+
+
+def test_reported_parts_decide_nothing_whatever_they_say() -> None:
+    for value in (0.5, 9.0):
+        part = exactly("ratio", value, (-inf, 1.0)).reported("of our own sampler")
+        assert part.verdict(1.0) is Verdict.REPORTED
+        assert str(part).endswith("of our own sampler")
+        assert judge([Evidence("X", [part])])[0].verdict is Verdict.REPORTED
+
+
+def test_a_remark_sees_the_verdicts() -> None:
+    good = exactly("ratio", 0.5, (-inf, 1.0))
+    (found,) = judge(
+        [Evidence("X", [good], "", [good], lambda f: f"{f.earlier} before")]
+    )
+    assert found.remark == "supported before"

@@ -22,13 +22,22 @@ from experiments import (
     grid,
     l21_table1,
     sketch_lemmas,
+    whole_fits,
 )
 from experiments.__main__ import main
 from experiments.catalog import EXPERIMENTS
 from experiments.claims import CLAIMS, EARLIER
+from experiments.corrections import CORRECTED
 from experiments.datasets import MissingDataError, load
 from experiments.evidence import Verdict
+from experiments.figures import panels, plain_ticks, strategy_style
 from experiments.grid import SALT, run_cells, seed_of, shared_seed
+from experiments.methods import (
+    LEVERAGE,
+    MORE_STRATEGIES,
+    PAPER_STRATEGIES,
+    SKETCH_SIZES,
+)
 from experiments.partitions import all_partitions, optimal_cost
 from experiments.report import (
     decide,
@@ -151,6 +160,8 @@ def test_the_protocol_names_every_claim() -> None:
     assert [claim for claim in CLAIMS if f"**{claim}**" not in text] == []
     assert f"`{SALT}`" in text
     assert [claim for claim in EARLIER if f"| {claim.rstrip('s')} | " not in text] == []
+    after = text.split("After the run of this protocol")[1]
+    assert [claim for claim in CORRECTED if claim not in after] == []
 
 
 def test_rows_of_several_commits_are_refused(smoke: Path, tmp_path: Path) -> None:
@@ -222,6 +233,57 @@ def test_processes_find_what_one_finds(smoke: Path, tmp_path: Path) -> None:
     )
     for column in (*keys, "seed", "cost_test"):
         np.testing.assert_allclose(one[column], two[column], rtol=1e-5)
+
+
+def test_the_report_says_on_its_first_lines_what_was_corrected(tmp_path: Path) -> None:
+    text = report_text(tmp_path)
+    first = text.split("```")[0].replace("\n", " ")
+    assert f"Rules of {', '.join(CORRECTED)} were corrected after" in first
+    assert "certificates" in first
+    for claim, (rule, then) in CORRECTED.items():
+        assert f"| {claim} | {rule} | {then} | " in text
+
+
+def test_no_correction_makes_a_claim_more_decided() -> None:
+    home = Path(experiments.__file__).parent
+    found = decide(gather(results(home)))
+    open_ = (Verdict.UNDECIDED, Verdict.REPORTED)
+    for claim, (_, then) in CORRECTED.items():
+        assert found[claim].verdict in (*open_, Verdict(then)), claim
+
+
+def test_a_strategy_looks_the_same_in_all_figures() -> None:
+    strategies = {**PAPER_STRATEGIES, **MORE_STRATEGIES}
+    looks = {name: strategy_style(name) for name in strategies}
+    assert len({look["color"] for look in looks.values()}) == len(looks)
+    assert {strategy_style(name)["color"] for name in SKETCH_SIZES} == {
+        looks[LEVERAGE]["color"]
+    }
+
+
+@pytest.mark.parametrize("ends", [(0.96, 1.04), (0.8, 1.3), (0.003, 0.2), (1e-4, 2.0)])
+def test_logarithmic_axes_have_a_few_numbers(ends: tuple[float, float]) -> None:
+    _, (axis,) = panels(1, 1)
+    axis.set(xscale="log", xlim=ends)
+    plain_ticks(axis)
+    marks = [tick for tick in axis.get_xticks() if ends[0] <= tick <= ends[1]]
+    assert 2 <= len(marks) <= 9
+
+
+def test_differences_within_the_spread_of_fits_are_named_so() -> None:
+    rows = [
+        {"dataset": name, "method": method, "m": m, "repeat": repeat}
+        | {
+            "seconds": m / 1e3,
+            "cost": 1.0 + gap * (method != "uniform") + 1e-3 * repeat,
+        }
+        for name, gap in (("near", 1e-4), ("far", 1.0))
+        for method in whole_fits._METHODS
+        for m in (200, 400)
+        for repeat in range(5)
+    ]
+    found = whole_fits.beyond_noise(pd.DataFrame(rows))
+    assert found == ["far, uniform m = 200", "far, uniform m = 400"]
 
 
 # -- the grid and its files ------------------------------------------------------------
@@ -550,3 +612,11 @@ def test_rows_with_one_plus_eps_have_their_features() -> None:
     # 27 of 30 directions, and fewer columns than the projection asks for.
     assert 0.0 < exact["objective"] < 1.0
     assert np.isnan(signs["objective"])
+    # A projection may have more features than there are rows, an SVD may not.
+    X = np.random.default_rng(0).normal(size=(20, 400))
+    wide = datasets.Dataset("x", X, np.arange(20) % 3)
+    total = float(np.square(X).sum())
+    exact, signs = b14_reduction._relative(wide, 0, total)
+    assert signs["features"] == 216
+    assert 0.0 < signs["objective"] < 1.0
+    assert np.isnan(exact["objective"])
