@@ -9,11 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from sketchmeans.diagnostics import are_round, choose_n_clusters
 from sketchmeans.diagnostics.cluster_count import _choose
 from sketchmeans.diagnostics.noise import make_noise
-from sketchmeans.diagnostics.resampling import (
-    _compare_all,
-    _summarise,
-    jackknife_pairs,
-)
+from sketchmeans.diagnostics.resampling import _compare_all, jackknife_pairs
 
 RNG = np.random.default_rng(0)
 BLOBS, _ = make_blobs(600, 3, centers=5, cluster_std=0.8, random_state=4)
@@ -81,14 +77,6 @@ def test_noise_is_more_than_one_table():
     gaps = [choose_n_clusters(X, [2, 3, 4, 5], random_state=s) for s in range(5)]
     spread = np.std([one.eigengap for one in gaps], axis=0, ddof=1)
     assert spread.mean() < 0.06
-
-
-def test_one_odd_subsample_does_not_count():
-    scores = np.full(45, 0.99)
-    scores[:9] = 0.5  # the pairs of the first
-    mean, error = _summarise(scores, 10)
-    assert (mean, error) == pytest.approx((0.99, 0.0))
-    assert _summarise(scores[:3], 3)[0] == pytest.approx(scores[:3].mean())
 
 
 def test_categories_alone_are_no_clusters():

@@ -16,6 +16,7 @@ from sketchmeans.data.sampling import sample_rows
 from sketchmeans.diagnostics.agreement import adjusted_rand_score
 from sketchmeans.diagnostics.resampling import (
     NEIGHBORS,
+    SUBSAMPLE,
     Resampling,
     interval,
     resample,
@@ -32,20 +33,15 @@ from sketchmeans.theory.results import Result
 #: By how much the logarithm of an eigengap has to exceed that of noise to be enough
 #: alone (tables of one group of another shape than noise has, such as a bent one, have
 #: gaps of up to 0.5), where agreement exceeds that of noise by _BEYOND as well, and
-#: where all samples then find the same clusters.  Between these, the limit is graded: a
-#: step would make a coin of any table that is near it.
-_LARGE_GAP, _CLEAR_GAP, _NO_GAP, _BEYOND = 0.65, 0.35, -0.05, 0.15
+#: where all samples then find the same clusters: it may fall short of that of noise.
+#: Between these, the limit is graded: a step would make a coin of any table near it.
+_LARGE_GAP, _CLEAR_GAP, _NO_GAP, _BEYOND = 0.65, 0.35, -0.3, 0.15
 #: Agreement below which no number is clear, from which on clusters begin to be the
 #: same, and from which on they are.
-_HARDLY, _ALIKE, _THE_SAME = 0.75, 0.95, 0.99
+_HARDLY, _ALIKE, _THE_SAME = 0.75, 0.96, 0.99
 #: Differences in agreement that do not count, and where the gap is the largest: rows
 #: between many clusters change sides.  Gaps below _SMALL_GAP are shares of it.
 _AS_STABLE, _SEPARATED, _SMALL_GAP = 0.03, 0.08, 0.7
-#: Rows that subsamples are drawn from, for each row of a subsample: all of them agree
-#: on what one sample of few more rows than that has by chance.
-_POOL = 3
-#: A subsample has at most this share of the rows.
-_SUBSAMPLE = 0.8
 #: Tables of noise of either kind, for each subsample of the table: one differs from
 #: the next by far more than its subsamples do.
 _NOISE_SHARE = 0.4
@@ -130,7 +126,7 @@ def choose_n_clusters(
     ks: Sequence[int] = tuple(range(2, 13)),
     *,
     n_subsamples: int = 10,
-    subsample_size: int = 2_000,
+    subsample_size: int = 4_000,
     confidence: float = 0.95,
     sample_weight: Any = None,
     n_jobs: int | None = None,
@@ -154,7 +150,7 @@ def choose_n_clusters(
     n_subsamples : int, default=10
         At least 3; 0.4 times as many tables of noise of each of two kinds, at least 3,
         are compared with.
-    subsample_size : int, default=2,000
+    subsample_size : int, default=4,000
         Rows of a subsample: at most 0.8 of all rows.
     confidence : float, default=0.95
         Of each interval, by the jackknife over subsamples or over tables of noise.
@@ -190,14 +186,13 @@ def choose_n_clusters(
             raise ValueError(
                 f"ks={counts[-1]} should be <= {len(rows) // 3}, a third of the rows."
             )
-        pool = min(len(rows), _POOL * subsample_size)
-        drawn = np.sort(sample_rows(rows, pool, sample_rng))
+        size = min(len(rows), round(subsample_size / SUBSAMPLE))
+        drawn = np.sort(sample_rows(rows, size, sample_rng))
         sample = _reduce_columns(rows.take(drawn))
-        size = min(int(_SUBSAMPLE * pool), subsample_size)
-        found = resample(sample, counts, n_subsamples, size, workers, rngs[0])
+        found = resample(sample, counts, n_subsamples, workers, rngs[0])
         n_noise = max(3, round(_NOISE_SHARE * n_subsamples))
         noises = [
-            resample_noise(sample, counts, n_noise, size, workers, rng, normal=normal)
+            resample_noise(sample, counts, n_noise, workers, rng, normal=normal)
             for rng, normal in zip(rngs[1:], (False, True), strict=True)
         ]
     return _weigh_evidence(np.array(counts), found, noises, n_subsamples, confidence)

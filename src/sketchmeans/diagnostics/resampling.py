@@ -21,16 +21,13 @@ from sketchmeans.numerics.parallel import Workers
 
 #: Landmarks that a row is connected to: the graphs that are tried.
 NEIGHBORS = (4, 7, 12, 20)
-#: Share of a subsample that are landmarks, at most so many, and at least so many for
-#: each cluster.
-_LANDMARKS, _MOST_LANDMARKS, _PER_CLUSTER = 0.5, 1_000, 4
-#: Rows that are labelled by all subsamples: of 500, agreement differed by 0.02 from one
-#: draw to the next.
+#: Share of the rows in a subsample, and of landmarks among these, at most so many, and
+#: at least so many for each cluster.
+SUBSAMPLE, _LANDMARKS, _MOST_LANDMARKS, _PER_CLUSTER = 0.8, 0.5, 1_000, 4
+#: Rows that are labelled by all subsamples: agreement hangs on which, if they are few.
 _JUDGES = 2_000
 #: Random starts and most passes of k-means on the eigenvectors.
 _RESTARTS, _PASSES = 2, 20
-#: From more subsamples than so many, the one that agrees least is left out.
-_ODD = 5
 #: Eigenvalues below this are about as good as zero.
 _SMALL = 3e-4
 
@@ -45,9 +42,8 @@ class Resampling:
         Logarithm of ``μ_{k+1} / μ_k``, the relative gap between eigenvalues.
     agreement, error : ndarray of shape (g, k)
         Adjusted Rand index between the labels that two subsamples give to the same
-        rows, the mean over pairs (but those of the one that agrees least), and its
-        standard error: by the jackknife over subsamples, or from one table of noise to
-        the next.
+        rows, the mean over pairs, and its standard error: by the jackknife over
+        subsamples, or from one table of noise to the next.
     """
 
     gaps: Array
@@ -59,44 +55,27 @@ def resample(
     X: Array,
     ks: list[int],
     n_subsamples: int,
-    size: int,
     workers: Workers,
     rng: np.random.Generator,
 ) -> Resampling:
     """Cut graphs of subsamples of the rows into k clusters each, and compare them."""
     judges = X[rng.permutation(len(X))[:_JUDGES]]
-    found = [
-        _cut_subsample(X[rng.permutation(len(X))[:size]], judges, ks, workers, rng)
-        for _ in range(n_subsamples)
-    ]
+    found = [_cut_subsample(X, judges, ks, workers, rng) for _ in range(n_subsamples)]
     gaps, labels = zip(*found, strict=True)
     pairs = list(combinations(range(n_subsamples), 2))
     cuts = np.array(labels)
-    agreement, error = np.empty((2, *cuts.shape[1:3]))
-    for i, j in np.ndindex(*agreement.shape):
-        scores = _compare_all(cuts[:, i, j], pairs, ks[j])
-        agreement[i, j], error[i, j] = _summarise(scores, n_subsamples)
-    return Resampling(np.array(gaps), agreement, error)
-
-
-def _summarise(scores: Array, count: int) -> tuple[float, float]:
-    """Return the mean over pairs of subsamples but the oddest one, and its error.
-
-    One subsample of ten with other clusters lowers the mean by up to 0.2, and whether
-    there is one hangs on the seed.
-    """
-    if count > _ODD:
-        numbers = np.array(list(combinations(range(count), 2)))
-        without = [scores[(numbers != i).all(axis=1)] for i in range(count)]
-        scores, count = max(without, key=lambda one: float(one.mean())), count - 1
-    return float(scores.mean()), float(jackknife_pairs(scores, count))
+    scores = np.empty((len(pairs), *cuts.shape[1:3]))
+    for i, j in np.ndindex(*cuts.shape[1:3]):
+        scores[:, i, j] = _compare_all(cuts[:, i, j], pairs, ks[j])
+    return Resampling(
+        np.array(gaps), scores.mean(axis=0), jackknife_pairs(scores, n_subsamples)
+    )
 
 
 def resample_noise(
     X: Array,
     ks: list[int],
     n_tables: int,
-    size: int,
     workers: Workers,
     rng: np.random.Generator,
     *,
@@ -107,7 +86,7 @@ def resample_noise(
     Subsamples of one table of noise are much alike, and tables of noise are not.
     """
     found = [
-        resample(make_noise(X, rng, normal=normal), ks, 2, size, workers, rng)
+        resample(make_noise(X, rng, normal=normal), ks, 2, workers, rng)
         for _ in range(n_tables)
     ]
     agreement = np.array([one.agreement for one in found])
@@ -119,16 +98,17 @@ def resample_noise(
 
 
 def _cut_subsample(
-    subsample: Array,
+    X: Array,
     judges: Array,
     ks: list[int],
     workers: Workers,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
     """Return gaps of shape (g, k), and labels of the judges of shape (g, k, judges)."""
-    rows = as_rows(subsample, workers)
-    p = min(int(_LANDMARKS * len(rows)), _MOST_LANDMARKS)
-    p = min(max(p, _PER_CLUSTER * max(ks)), len(rows))
+    size = int(SUBSAMPLE * len(X))
+    rows = as_rows(X[rng.permutation(len(X))[:size]], workers)
+    p = min(int(_LANDMARKS * size), _MOST_LANDMARKS)
+    p = min(max(p, _PER_CLUSTER * max(ks)), size)
     landmarks = NearestPoints(place_centroids(rows, p, rng), rows.dtype)
     nearest = landmarks.find(judges, 1)[1][:, 0]
     gaps = np.zeros((len(NEIGHBORS), len(ks)))
