@@ -31,17 +31,16 @@ from sketchmeans.theory.problem import KernelLike, check_below
 from sketchmeans.theory.results import Result
 
 #: By how much the logarithm of an eigengap has to exceed that of noise to be enough
-#: alone (tables of one group of another shape than noise has, such as a bent one, have
-#: gaps of up to 0.5), where agreement exceeds that of noise by _BEYOND as well, and
+#: alone, where agreement exceeds that of noise by _BEYOND as well, and
 #: where all samples then find the same clusters: it may fall short of that of noise.
 #: Between these, the limit is graded: a step would make a coin of any table near it.
-_LARGE_GAP, _CLEAR_GAP, _NO_GAP, _BEYOND = 0.65, 0.35, -0.3, 0.15
+_LARGE_GAP, _CLEAR_GAP, _NO_GAP, _BEYOND = 0.5, 0.3, -0.4, 0.3
 #: Agreement below which no number is clear, from which on clusters begin to be the
 #: same, and from which on they are.
-_HARDLY, _ALIKE, _THE_SAME = 0.75, 0.96, 0.99
+_HARDLY, _ALIKE, _THE_SAME = 0.75, 0.98, 0.995
 #: Differences in agreement that do not count, and where the gap is the largest: rows
 #: between many clusters change sides.  Gaps below _SMALL_GAP are shares of it.
-_AS_STABLE, _SEPARATED, _SMALL_GAP = 0.03, 0.08, 0.7
+_AS_STABLE, _SEPARATED, _SMALL_GAP = 0.02, 0.08, 0.7
 #: Tables of noise of either kind, for each subsample of the table: one differs from
 #: the next by far more than its subsamples do.
 _NOISE_SHARE = 0.4
@@ -302,10 +301,11 @@ def _weigh_evidence(
 
 def _choose(mean: Array, by_chance: Array, eigengap: Array) -> tuple[int, bool]:
     """Return the place of the number to suggest, and whether it is clear."""
-    beyond = np.clip((mean - by_chance) / _BEYOND, 0.0, 1.0)
+    beyond = np.maximum(mean - by_chance, 0.0) / _BEYOND
     same = np.clip((mean - _ALIKE) / (_THE_SAME - _ALIKE), 0.0, 1.0)
-    less = _LARGE_GAP - _CLEAR_GAP + same * (_CLEAR_GAP - _NO_GAP)
-    supported = (eigengap >= _LARGE_GAP - beyond * less) & (mean >= _HARDLY)
+    least = _LARGE_GAP - np.minimum(beyond, 1.0) * (_LARGE_GAP - _CLEAR_GAP)
+    least -= same * np.minimum(2.0 * beyond, 1.0) * (_CLEAR_GAP - _NO_GAP)
+    supported = (eigengap >= least) & (mean >= _HARDLY)
     if not supported.any():
         return int(np.argmax(mean)), False
     share = np.maximum(eigengap / max(_SMALL_GAP, eigengap[supported].max()), 0.0)

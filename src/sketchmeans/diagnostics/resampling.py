@@ -28,6 +28,8 @@ SUBSAMPLE, _LANDMARKS, _MOST_LANDMARKS, _PER_CLUSTER = 0.8, 0.5, 1_000, 4
 _JUDGES = 2_000
 #: Random starts and most passes of k-means on the eigenvectors.
 _RESTARTS, _PASSES = 2, 20
+#: Of so many subsamples or more, the one that agrees least is left out.
+_ODD = 6
 #: Eigenvalues below this are about as good as zero.
 _SMALL = 3e-4
 
@@ -42,8 +44,9 @@ class Resampling:
         Logarithm of ``μ_{k+1} / μ_k``, the relative gap between eigenvalues.
     agreement, error : ndarray of shape (g, k)
         Adjusted Rand index between the labels that two subsamples give to the same
-        rows, the mean over pairs, and its standard error: by the jackknife over
-        subsamples, or from one table of noise to the next.
+        rows, the mean over pairs (but those of the one that agrees least), and its
+        standard error: by the jackknife over subsamples, or from one table of noise to
+        the next.
     """
 
     gaps: Array
@@ -64,12 +67,24 @@ def resample(
     gaps, labels = zip(*found, strict=True)
     pairs = list(combinations(range(n_subsamples), 2))
     cuts = np.array(labels)
-    scores = np.empty((len(pairs), *cuts.shape[1:3]))
-    for i, j in np.ndindex(*cuts.shape[1:3]):
-        scores[:, i, j] = _compare_all(cuts[:, i, j], pairs, ks[j])
-    return Resampling(
-        np.array(gaps), scores.mean(axis=0), jackknife_pairs(scores, n_subsamples)
-    )
+    agreement, error = np.empty((2, *cuts.shape[1:3]))
+    for i, j in np.ndindex(*agreement.shape):
+        scores = _compare_all(cuts[:, i, j], pairs, ks[j])
+        agreement[i, j], error[i, j] = _summarise(scores, n_subsamples)
+    return Resampling(np.array(gaps), agreement, error)
+
+
+def _summarise(scores: Array, count: int) -> tuple[float, float]:
+    """Return the mean over pairs of subsamples but the oddest one, and its error.
+
+    A few of a hundred subsamples have other clusters than the rest, and whether there
+    is one among ten, which lowers the mean by 0.05, hangs on the seed.
+    """
+    if count >= _ODD:
+        numbers = np.array(list(combinations(range(count), 2)))
+        without = [scores[(numbers != i).all(axis=1)] for i in range(count)]
+        scores, count = max(without, key=lambda one: float(one.mean())), count - 1
+    return float(scores.mean()), float(jackknife_pairs(scores, count))
 
 
 def resample_noise(
