@@ -638,10 +638,24 @@ def test_few_words_among_numbers_stand_for_missing_values(tmp_path):
     assert_array_equal(again.predict(frame), model.labels_)
 
 
+def test_a_rare_word_among_few_numbers_stands_for_a_missing_value(tmp_path):
+    rng = np.random.default_rng(0)
+    ratings = rng.integers(1, 6, size=N).astype(str).astype(object)
+    ratings[::20] = "n.b."
+    found = plan(ratings)
+    assert (found.kind, found.encoder.missing_words) == ("numeric", ("n.b.",))
+    frame = pd.DataFrame({"rating": ratings, "x": rng.normal(size=N)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = TableClusterer(NystromKMeans(2, random_state=0)).fit(tmp_path / "t.csv")
+    assert (model.plan_[0].kind, model.n_filled_) == ("numeric", N // 20)
+    assert list(model.dialect_["na"]) == ["n.b."]
+
+
 @pytest.mark.parametrize(
     "values",
     [
-        words("1", "2", "3", "many"),  # too few numbers
+        words("1", "2", "3", "many"),  # as frequent as the numbers
+        np.where(RNG.random(N) < 0.05, "both", RNG.integers(2, size=N).astype(str)),
         np.where(RNG.random(N) < 0.5, "various", RNG.integers(99, size=N).astype(str)),
         words(*map(str, range(20)), "20a"),  # a word with digits may be a value
     ],

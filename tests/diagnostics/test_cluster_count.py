@@ -9,7 +9,11 @@ from sklearn.metrics import adjusted_rand_score
 from sketchmeans.diagnostics import are_round, choose_n_clusters
 from sketchmeans.diagnostics.cluster_count import _choose
 from sketchmeans.diagnostics.noise import make_noise
-from sketchmeans.diagnostics.resampling import _compare_all, jackknife_pairs
+from sketchmeans.diagnostics.resampling import (
+    _compare_all,
+    _summarise,
+    jackknife_pairs,
+)
 
 RNG = np.random.default_rng(0)
 BLOBS, _ = make_blobs(600, 3, centers=5, cluster_std=0.8, random_state=4)
@@ -42,14 +46,48 @@ def test_noise_has_no_clear_number(X):
 def test_a_large_gap_counts_beside_agreement():
     """Of many groups that overlap, or in noise on whose halves samples agree, too."""
     agreement = np.array([1.0, 0.76, 0.97, 0.94, 0.88])
-    beyond = np.ones(5, bool)
-    gap = np.array([0.7, 0.1, 0.2, 1.6, 0.0])
-    assert _choose(agreement, beyond, gap) == (3, True)
-    assert _choose(agreement, beyond, np.where(gap > 1.0, 0.5, gap)) == (0, True)
-    assert _choose(agreement[1:], ~beyond[1:], np.zeros(4))[1] is False
-    for size, is_clear in ((0.7, True), (0.5, False)):
+    noise = agreement - 0.3
+    gap = np.array([0.7, 0.1, 0.1, 1.6, 0.0])
+    assert _choose(agreement, noise, gap) == (3, True)
+    assert _choose(agreement, noise, np.where(gap > 1.0, 0.3, gap)) == (0, True)
+    assert _choose(agreement[1:], agreement[1:], np.zeros(4))[1] is False
+    for size, is_clear in ((0.6, True), (0.4, False)):
         halves = np.array([size, 0.0, 0.0, 0.0, 0.0])
-        assert _choose(agreement, ~beyond, halves) == (0, is_clear)
+        assert _choose(agreement, agreement, halves) == (0, is_clear)
+
+
+def test_evidence_is_graded():
+    """The more agreement exceeds that of noise, the smaller a gap is enough."""
+
+    def least_gap(agreement, noise):
+        return next(
+            gap
+            for gap in np.linspace(-0.1, 1.0, 221)
+            if _choose(np.array([agreement]), np.array([noise]), np.array([gap]))[1]
+        )
+
+    by_noise = [least_gap(0.9, noise) for noise in np.linspace(0.95, 0.6, 36)]
+    by_agreement = [least_gap(a, 0.7) for a in np.linspace(0.85, 1.0, 31)]
+    for limits in (by_noise, by_agreement):
+        steps = np.diff(limits)
+        assert limits[0] > limits[-1]
+        assert (steps <= 0.0).all()
+        assert (steps > -0.3).all()
+
+
+def test_noise_is_more_than_one_table():
+    """With one table of noise of each kind, gaps differed by 0.08 between seeds."""
+    X = np.random.default_rng(5).normal(size=(300, 3))
+    gaps = [choose_n_clusters(X, [2, 3, 4, 5], random_state=s) for s in range(5)]
+    spread = np.std([one.eigengap for one in gaps], axis=0, ddof=1)
+    assert spread.mean() < 0.06
+
+
+def test_one_odd_subsample_does_not_count():
+    scores = np.full(45, 0.99)
+    scores[:9] = 0.5  # the pairs of the first
+    assert _summarise(scores, 10) == pytest.approx((0.99, 0.0))
+    assert _summarise(scores[:3], 3)[0] == pytest.approx(0.5)
 
 
 def test_categories_alone_are_no_clusters():

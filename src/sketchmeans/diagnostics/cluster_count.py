@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 from sklearn.utils.extmath import randomized_svd
 
 from sketchmeans.cluster import NystromKMeans, SpectralKMeans
@@ -15,12 +14,13 @@ from sketchmeans.data.input import check_table, check_weights
 from sketchmeans.data.rows import as_rows
 from sketchmeans.data.sampling import sample_rows
 from sketchmeans.diagnostics.agreement import adjusted_rand_score
-from sketchmeans.diagnostics.noise import make_noise
 from sketchmeans.diagnostics.resampling import (
     NEIGHBORS,
+    SUBSAMPLE,
     Resampling,
     interval,
     resample,
+    resample_noise,
 )
 from sketchmeans.kernels import toarray
 from sketchmeans.kernels.bandwidth import Gamma
@@ -30,18 +30,20 @@ from sketchmeans.numerics.parameters import as_generator, check_integer
 from sketchmeans.theory.problem import KernelLike, check_below
 from sketchmeans.theory.results import Result
 
-#: By how much the logarithm of an eigengap has to exceed those of noise, by how much it
-#: may fall short of them where all samples find the same clusters, and where it is
-#: enough alone: samples of a line agree on any number, too, and tables of one group of
-#: another shape than noise has, such as a bent one, have gaps of up to 0.5.
-_CLEAR_GAP, _NO_GAP, _LARGE_GAP = 0.3, -0.1, 0.6
-#: Agreement below which no number is clear, and from which on clusters are the same.
-_HARDLY, _THE_SAME = 0.75, 0.985
-#: Subsamples of each of two tables of noise, for each of the table.
-_NOISE_SHARE = 0.6
-#: Differences in agreement that do not count; and those where the gap is this large and
-#: about as large as the largest: rows between many clusters change sides.
-_AS_STABLE, _SEPARATED, _SEPARATING_GAP = 0.04, 0.08, 0.7
+#: By how much the logarithm of an eigengap has to exceed that of noise to be enough
+#: alone, where agreement exceeds that of noise by _BEYOND as well, and
+#: where all samples then find the same clusters: it may fall short of that of noise.
+#: Between these, the limit is graded: a step would make a coin of any table near it.
+_LARGE_GAP, _CLEAR_GAP, _NO_GAP, _BEYOND = 0.5, 0.3, -0.4, 0.3
+#: Agreement below which no number is clear, from which on clusters begin to be the
+#: same, and from which on they are.
+_HARDLY, _ALIKE, _THE_SAME = 0.75, 0.98, 0.995
+#: Differences in agreement that do not count, and where the gap is the largest: rows
+#: between many clusters change sides.  Gaps below _SMALL_GAP are shares of it.
+_AS_STABLE, _SEPARATED, _SMALL_GAP = 0.02, 0.08, 0.7
+#: Tables of noise of either kind, for each subsample of the table: one differs from
+#: the next by far more than its subsamples do.
+_NOISE_SHARE = 0.4
 #: Rows on which kernel k-means and cuts are compared, and when they count as equal.
 _MOST_COMPARED, _SAME_CLUSTERS = 2_000, 0.75
 #: Rows of more columns are replaced by so many principal components.
@@ -70,8 +72,8 @@ class ClusterCount(Result):
     noise_agreement, noise_agreement_high : ndarray of shape (c,)
         The same for tables of noise, and the upper end of its interval.
     eigengap : ndarray of shape (c,)
-        Logarithm of the relative gap between eigenvalues k and k + 1, less the largest
-        such gap of noise.
+        Logarithm of the relative gap between eigenvalues k and k + 1, less that of
+        noise.
     n_neighbors : ndarray of shape (c,)
         Landmarks that each row was connected to: the graph with most agreement.
     n_subsamples : int
@@ -123,7 +125,7 @@ def choose_n_clusters(
     ks: Sequence[int] = tuple(range(2, 13)),
     *,
     n_subsamples: int = 10,
-    subsample_size: int = 2_000,
+    subsample_size: int = 4_000,
     confidence: float = 0.95,
     sample_weight: Any = None,
     n_jobs: int | None = None,
@@ -149,11 +151,12 @@ def choose_n_clusters(
     ks : sequence of int, default=2 to 12
         Numbers of clusters, from 2 to a third of the rows.
     n_subsamples : int, default=10
-        At least 3; 0.6 times as many of each of two tables of noise are compared with.
-    subsample_size : int, default=2,000
+        At least 3; 0.4 times as many tables of noise of each of two kinds, at least 3,
+        are compared with.
+    subsample_size : int, default=4,000
         Rows of a subsample: at most 0.8 of all rows.
     confidence : float, default=0.95
-        Of each interval, by the jackknife over subsamples.
+        Of each interval, by the jackknife over subsamples or over tables of noise.
     sample_weight : array-like of shape (n,), optional
         A row of weight 3 counts as three rows.
     n_jobs : int or None, default=None
@@ -186,15 +189,13 @@ def choose_n_clusters(
             raise ValueError(
                 f"ks={counts[-1]} should be <= {len(rows) // 3}, a third of the rows."
             )
-        size = min(len(rows), subsample_size * 5 // 4)
+        size = min(len(rows), round(subsample_size / SUBSAMPLE))
         drawn = np.sort(sample_rows(rows, size, sample_rng))
         sample = _reduce_columns(rows.take(drawn))
         found = resample(sample, counts, n_subsamples, workers, rngs[0])
         n_noise = max(3, round(_NOISE_SHARE * n_subsamples))
         noises = [
-            resample(
-                make_noise(sample, rng, normal=normal), counts, n_noise, workers, rng
-            )
+            resample_noise(sample, counts, n_noise, workers, rng, normal=normal)
             for rng, normal in zip(rngs[1:], (False, True), strict=True)
         ]
     return _weigh_evidence(np.array(counts), found, noises, n_subsamples, confidence)
@@ -280,13 +281,12 @@ def _weigh_evidence(
     chance = [best_graphs(noise)[1:] for noise in noises]
     by_chance, errors = np.array(chance).swapaxes(0, 1)
     hardest = by_chance.argmax(axis=0), np.arange(len(ks))
-    noise_mean, noise_error = by_chance[hardest], errors[hardest]
+    noise_mean = by_chance[hardest]
     n_noise = len(noises[0].gaps)
-    _, noise_high = interval(noise_mean, noise_error, n_noise, confidence)
-    least = student.ppf(confidence, n_noise - 1) * np.hypot(error, noise_error)
-    largest = np.max([noise.gaps.max(axis=0) for noise in noises], axis=0)
+    _, noise_high = interval(noise_mean, errors[hardest], n_noise, confidence)
+    largest = np.max([noise.gaps.mean(axis=0) for noise in noises], axis=0)
     eigengap = (found.gaps.mean(axis=0) - largest).max(axis=0)
-    number, is_clear = _choose(mean, mean - noise_mean > least, eigengap)
+    number, is_clear = _choose(mean, noise_mean, eigengap)
     return ClusterCount(
         n_clusters=int(ks[number]),
         is_clear=is_clear,
@@ -305,15 +305,17 @@ def _weigh_evidence(
     )
 
 
-def _choose(mean: Array, beyond_noise: Array, eigengap: Array) -> tuple[int, bool]:
+def _choose(mean: Array, by_chance: Array, eigengap: Array) -> tuple[int, bool]:
     """Return the place of the number to suggest, and whether it is clear."""
-    least = np.where(mean >= _THE_SAME, _NO_GAP, _CLEAR_GAP)
-    differs = (beyond_noise & (eigengap >= least)) | (eigengap >= _LARGE_GAP)
-    supported = differs & (mean >= _HARDLY)
+    beyond = np.maximum(mean - by_chance, 0.0) / _BEYOND
+    same = np.clip((mean - _ALIKE) / (_THE_SAME - _ALIKE), 0.0, 1.0)
+    least = _LARGE_GAP - np.minimum(beyond, 1.0) * (_LARGE_GAP - _CLEAR_GAP)
+    least -= same * np.minimum(2.0 * beyond, 1.0) * (_CLEAR_GAP - _NO_GAP)
+    supported = (eigengap >= least) & (mean >= _HARDLY)
     if not supported.any():
         return int(np.argmax(mean)), False
-    least_gap = max(_SEPARATING_GAP, 0.8 * eigengap[supported].max())
-    differences = np.where(eigengap >= least_gap, _SEPARATED, _AS_STABLE)
+    share = np.maximum(eigengap / max(_SMALL_GAP, eigengap[supported].max()), 0.0)
+    differences = _AS_STABLE + share * (_SEPARATED - _AS_STABLE)
     stable = supported & (mean >= mean[supported].max() - differences)
     return int(np.flatnonzero(stable)[-1]), True
 

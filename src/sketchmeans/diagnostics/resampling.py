@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from math import sqrt
 
 import numpy as np
 from scipy.linalg import qr
@@ -13,6 +14,7 @@ from sketchmeans.cluster.placement import place_centroids
 from sketchmeans.cluster.scales import try_neighbors
 from sketchmeans.data.rows import as_rows
 from sketchmeans.data.sampling import draw
+from sketchmeans.diagnostics.noise import make_noise
 from sketchmeans.graphs.nearest import NearestPoints
 from sketchmeans.numerics.linalg import Array
 from sketchmeans.numerics.parallel import Workers
@@ -21,11 +23,13 @@ from sketchmeans.numerics.parallel import Workers
 NEIGHBORS = (4, 7, 12, 20)
 #: Share of the rows in a subsample, and of landmarks among these, at most so many, and
 #: at least so many for each cluster.
-_SUBSAMPLE, _LANDMARKS, _MOST_LANDMARKS, _PER_CLUSTER = 0.8, 0.5, 1_000, 4
-#: Rows that are labelled by all subsamples.
-_JUDGES = 500
+SUBSAMPLE, _LANDMARKS, _MOST_LANDMARKS, _PER_CLUSTER = 0.8, 0.5, 1_000, 4
+#: Rows that are labelled by all subsamples: agreement hangs on which, if they are few.
+_JUDGES = 2_000
 #: Random starts and most passes of k-means on the eigenvectors.
 _RESTARTS, _PASSES = 2, 20
+#: Of so many subsamples or more, the one that agrees least is left out.
+_ODD = 6
 #: Eigenvalues below this are about as good as zero.
 _SMALL = 3e-4
 
@@ -40,7 +44,9 @@ class Resampling:
         Logarithm of ``μ_{k+1} / μ_k``, the relative gap between eigenvalues.
     agreement, error : ndarray of shape (g, k)
         Adjusted Rand index between the labels that two subsamples give to the same
-        rows, the mean over pairs, and its standard error by the jackknife.
+        rows, the mean over pairs (but those of the one that agrees least), and its
+        standard error: by the jackknife over subsamples, or from one table of noise to
+        the next.
     """
 
     gaps: Array
@@ -61,11 +67,48 @@ def resample(
     gaps, labels = zip(*found, strict=True)
     pairs = list(combinations(range(n_subsamples), 2))
     cuts = np.array(labels)
-    scores = np.empty((len(pairs), *cuts.shape[1:3]))
-    for i, j in np.ndindex(*cuts.shape[1:3]):
-        scores[:, i, j] = _compare_all(cuts[:, i, j], pairs, ks[j])
+    agreement, error = np.empty((2, *cuts.shape[1:3]))
+    for i, j in np.ndindex(*agreement.shape):
+        scores = _compare_all(cuts[:, i, j], pairs, ks[j])
+        agreement[i, j], error[i, j] = _summarise(scores, n_subsamples)
+    return Resampling(np.array(gaps), agreement, error)
+
+
+def _summarise(scores: Array, count: int) -> tuple[float, float]:
+    """Return the mean over pairs of subsamples but the oddest one, and its error.
+
+    A few of a hundred subsamples have other clusters than the rest, and whether there
+    is one among ten, which lowers the mean by 0.05, hangs on the seed.
+    """
+    if count >= _ODD:
+        numbers = np.array(list(combinations(range(count), 2)))
+        without = [scores[(numbers != i).all(axis=1)] for i in range(count)]
+        scores, count = max(without, key=lambda one: float(one.mean())), count - 1
+    return float(scores.mean()), float(jackknife_pairs(scores, count))
+
+
+def resample_noise(
+    X: Array,
+    ks: list[int],
+    n_tables: int,
+    workers: Workers,
+    rng: np.random.Generator,
+    *,
+    normal: bool,
+) -> Resampling:
+    """Do the same with pairs of subsamples, each of a table of noise of its own.
+
+    Subsamples of one table of noise are much alike, and tables of noise are not.
+    """
+    found = [
+        resample(make_noise(X, rng, normal=normal), ks, 2, workers, rng)
+        for _ in range(n_tables)
+    ]
+    agreement = np.array([one.agreement for one in found])
     return Resampling(
-        np.array(gaps), scores.mean(axis=0), jackknife_pairs(scores, n_subsamples)
+        np.array([one.gaps.mean(axis=0) for one in found]),
+        agreement.mean(axis=0),
+        agreement.std(axis=0, ddof=1) / sqrt(n_tables),
     )
 
 
@@ -77,7 +120,7 @@ def _cut_subsample(
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
     """Return gaps of shape (g, k), and labels of the judges of shape (g, k, judges)."""
-    size = int(_SUBSAMPLE * len(X))
+    size = int(SUBSAMPLE * len(X))
     rows = as_rows(X[rng.permutation(len(X))[:size]], workers)
     p = min(int(_LANDMARKS * size), _MOST_LANDMARKS)
     p = min(max(p, _PER_CLUSTER * max(ks)), size)
@@ -116,8 +159,11 @@ def _spread(points: Array, k: int, rng: np.random.Generator) -> Array:
     """Return the numbers of k points, each drawn far from those before."""
     chosen = [int(rng.integers(len(points)))]
     far = np.full(len(points), np.inf)
+    squares = np.einsum("ij,ij->i", points, points)
     for _ in range(k - 1):
-        far = np.minimum(far, np.square(points - points[chosen[-1]]).sum(axis=1))
+        last = chosen[-1]
+        distances = squares + squares[last] - 2.0 * (points @ points[last])
+        far = np.minimum(far, np.maximum(distances, 0.0))
         chosen.append(int(draw(far + np.finfo(float).tiny, 1, rng)[0]))
     return np.array(chosen)
 
@@ -125,16 +171,17 @@ def _spread(points: Array, k: int, rng: np.random.Generator) -> Array:
 def _run_kmeans(points: Array, centers: Array) -> tuple[float, Array]:
     """Return how near points of length one are to their centres, and their labels."""
     labels = np.full(len(points), -1)
-    near = np.zeros(len(points))
+    numbers = np.arange(len(points))
     for _ in range(_PASSES):
         scores = points @ centers.T - 0.5 * np.square(centers).sum(axis=1)
-        before, labels, near = labels, scores.argmax(axis=1), scores.max(axis=1)
+        before, labels = labels, scores.argmax(axis=1)
         if (labels == before).all():
             break
-        member = (labels[:, None] == np.arange(len(centers))).astype(np.float64)
-        sizes = member.sum(axis=0)[:, None]
-        centers = np.where(sizes, member.T @ points / np.maximum(sizes, 1.0), centers)
-    return float(near.sum()), labels
+        # One row for each cluster: the other way round takes six times as long.
+        member = (labels == np.arange(len(centers))[:, None]).astype(np.float64)
+        sizes = member.sum(axis=1, keepdims=True)
+        centers = np.where(sizes, member @ points / np.maximum(sizes, 1.0), centers)
+    return float(scores[numbers, labels].sum()), labels
 
 
 def _compare_all(labels: Array, pairs: list[tuple[int, int]], k: int) -> Array:

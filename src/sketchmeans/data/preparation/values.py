@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchmeans.data.preparation.quantities import parse_quantities
-from sketchmeans.data.stray_words import STRAY_SHARE, are_stray
+from sketchmeans.data.stray_words import are_stray
 from sketchmeans.numerics.linalg import Array
 
 if TYPE_CHECKING:
@@ -258,9 +258,8 @@ def find_missing_words(words: Words) -> tuple[str, ...]:
     others = [w for w in words.levels if as_float(w) is None and not _DIGIT.search(w)]
     n_numbers = len(words.levels) - len(others)
     counts = dict(zip(words.levels, words.counts().tolist(), strict=True))
-    n_others = sum(counts[word] for word in others)
-    is_few = 0 < n_others <= STRAY_SHARE * sum(counts.values())
-    return tuple(others) if is_few and are_stray(others, n_numbers) else ()
+    share = sum(counts[word] for word in others) / sum(counts.values())
+    return tuple(others) if are_stray(others, n_numbers, share) else ()
 
 
 def find_other_word(

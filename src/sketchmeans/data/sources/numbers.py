@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sketchmeans.data.stray_words import STRAY_SHARE, are_stray
+from sketchmeans.data.stray_words import are_stray
 
 #: Names and signs of money, before or behind a number.
 _MONEY = (
@@ -86,7 +86,7 @@ def count_marks(column: pa.Array) -> dict[str, int]:
 
 
 def find_stray_words(column: pa.Array) -> list[str]:
-    """Return the few words, without digits, among many different numbers.
+    """Return the few words, without digits, among numbers.
 
     They stand for missing values: such a column is numeric, not a category.
 
@@ -95,7 +95,7 @@ def find_stray_words(column: pa.Array) -> list[str]:
     >>> import pyarrow as pa
     >>> find_stray_words(pa.array([*map(str, range(30)), "unknown", "unknown"]))
     ['unknown']
-    >>> find_stray_words(pa.array(["1", "2", "many"] * 10))
+    >>> find_stray_words(pa.array(["1", "2", "3", "many"] * 10))
     []
     """
     n_values = len(column) - column.null_count
@@ -104,11 +104,11 @@ def find_stray_words(column: pa.Array) -> list[str]:
         # As they are written, with their spaces: so the parser meets them again.
         words = [str(word) for word in pc.unique(part.filter(is_word)).to_pylist()]
         different = sorted({word.strip() for word in words})
-        if not are_stray(different, n_values):
+        if not are_stray(different, n_values, 0.0):
             return []
     n_numbers = pc.count_distinct(column).as_py() - len(words)
-    are_few = 0 < (pc.sum(is_word).as_py() or 0) <= STRAY_SHARE * n_values
-    return words if are_few and are_stray(different, n_numbers) else []
+    share = (pc.sum(is_word).as_py() or 0) / n_values
+    return words if are_stray(different, n_numbers, share) else []
 
 
 def is_numbers(column: pa.Array, decimal: str) -> bool:
