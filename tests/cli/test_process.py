@@ -391,10 +391,17 @@ def test_ctrl_c_while_modules_are_imported(module, folder):
 
 
 #: A signal comes while a module is imported, which swallows exceptions as modules in C
-#: do, or makes others of them.
+#: do, or makes others of them.  On a busy machine the signal is sent again before the
+#: handler of the first one has returned.
 SIGNALLED = """
-import os, signal, sys
+import os, signal, sys, threading, time
 from sketchmeans.cli import run_process
+start = threading.Timer.start
+def start_slowly(timer):
+    threading.Timer.start = start
+    start(timer)
+    time.sleep(0.05)
+threading.Timer.start = start_slowly
 class Signalled:
     def find_spec(name, path, target=None):
         if name == {module!r}:

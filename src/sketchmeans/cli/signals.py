@@ -47,7 +47,9 @@ def _is_importing(frame: FrameType | None) -> bool:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True
         is_ours = str(frame.f_globals.get("__name__")).startswith("sketchmeans.cli.")
-        if is_ours and frame.f_code.co_name != "<module>":
+        # A handler may be called in the middle of another one.
+        is_handler = frame.f_code.co_filename == __file__
+        if is_ours and not is_handler and frame.f_code.co_name != "<module>":
             return False  # what is outside may be a script that somebody imports
         frame = frame.f_back
     return False
