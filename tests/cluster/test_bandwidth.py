@@ -8,8 +8,8 @@ from sklearn.metrics import adjusted_rand_score
 from sketchmeans import KernelKMeans, NystromKMeans
 from sketchmeans.cluster.bandwidth import (
     _narrow_factor,
-    _neighbor_graph,
-    _normalised_cut,
+    neighbor_graph,
+    normalised_cut,
 )
 
 
@@ -58,16 +58,16 @@ def test_equal_rows_have_no_narrow_kernel():
     assert sorted(model.cluster_sizes_) == [200.0, 200.0]
 
 
-def test_the_cut_of_a_neighbor_graph_is_the_share_of_edges_that_leave():
+def test_the_cut_of_aneighbor_graph_is_the_share_of_edges_that_leave():
     x = np.r_[np.arange(30.0), 100.0 + np.arange(30.0)]
-    graph = _neighbor_graph(np.square(x[:, None] - x))
+    graph = neighbor_graph(np.square(x[:, None] - x))
     labels = np.repeat([0, 1], 30)
-    assert _normalised_cut(graph, labels, 2) == pytest.approx(0.0, abs=1e-12)
+    assert normalised_cut(graph, labels, 2) == pytest.approx(0.0, abs=1e-12)
     labels[15:30] = 1
     leaving = graph[:15, 15:].sum()
     wanted = leaving / graph[:15].sum() + leaving / graph[15:].sum()
-    assert _normalised_cut(graph, labels, 2) == pytest.approx(wanted)
-    assert _normalised_cut(graph, np.zeros(60, int), 2) == pytest.approx(0.0)
+    assert normalised_cut(graph, labels, 2) == pytest.approx(wanted)
+    assert normalised_cut(graph, np.zeros(60, int), 2) == pytest.approx(0.0)
 
 
 def test_too_few_rows_to_compare_keep_the_rule():

@@ -77,8 +77,8 @@ def choose_bandwidth(model: Any, rows: Rows, rng: np.random.Generator) -> Kernel
     ]
     if adjusted_rand_score(*labels) >= _SAME:
         return smooth
-    graph = _neighbor_graph(exponents)
-    cuts = [_normalised_cut(graph, one, k) for one in labels]
+    graph = neighbor_graph(exponents)
+    cuts = [normalised_cut(graph, one, k) for one in labels]
     if cuts[1] > _CUT_RATIO * cuts[0] + _SMALL_CUT:
         return smooth
     narrow = copy(smooth)
@@ -117,11 +117,11 @@ def _cluster(K: Array, k: int, workers: Workers, rng: np.random.Generator) -> Ar
     return min(results, key=lambda result: result.cost).labels
 
 
-def _neighbor_graph(exponents: Array) -> sparse.csr_array:
+def neighbor_graph(exponents: Array) -> sparse.csr_array:
     """Return a self-tuned graph of nearest neighbours.
 
-    Weights are ``exp(−e_ij / √(e_i e_j))``, e_ij the exponent of the kernel and e_i
-    that of the last neighbour of row i.
+    Weights are ``exp(−e_ij / √(e_i e_j))``, e_ij the exponent of the kernel, or the
+    squared distance, and e_i that of the last neighbour of row i.
     """
     n = len(exponents)
     count = min(_NEIGHBORS, n - 1)
@@ -135,7 +135,7 @@ def _neighbor_graph(exponents: Array) -> sparse.csr_array:
     return sparse.csr_array(graph + graph.T)
 
 
-def _normalised_cut(graph: sparse.csr_array, labels: Array, k: int) -> float:
+def normalised_cut(graph: sparse.csr_array, labels: Array, k: int) -> float:
     """Return the sum over clusters of the share of their edges that leave them."""
     member = np.eye(k)[labels]
     volumes = graph.sum(axis=1) @ member

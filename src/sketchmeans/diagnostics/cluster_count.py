@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import euclidean_distances
 from sklearn.utils.extmath import randomized_svd
 
 from sketchmeans.cluster import NystromKMeans, SpectralKMeans
+from sketchmeans.cluster.bandwidth import neighbor_graph, normalised_cut
 from sketchmeans.data.input import check_table, check_weights
 from sketchmeans.data.rows import as_rows
 from sketchmeans.data.sampling import sample_rows
@@ -44,8 +46,9 @@ _AS_STABLE, _SEPARATED, _SMALL_GAP = 0.02, 0.08, 0.7
 #: Tables of noise of either kind, for each subsample of the table: one differs from
 #: the next by far more than its subsamples do.
 _NOISE_SHARE = 0.4
-#: Rows on which kernel k-means and cuts are compared, and when they count as equal.
-_MOST_COMPARED, _SAME_CLUSTERS = 2_000, 0.75
+#: Rows on which kernel k-means and cuts are compared, when they count as equal, and how
+#: many times the cut of the latter may that of the former be.
+_MOST_COMPARED, _SAME_CLUSTERS, _CUT_RATIO = 2_000, 0.75, 2.0
 #: Rows of more columns are replaced by so many principal components.
 _MOST_COLUMNS = 50
 
@@ -213,10 +216,11 @@ def are_round(
     """Say whether kernel k-means finds the clusters that `SpectralKMeans` finds.
 
     That is if the adjusted Rand index of the two, ``(RI − E RI)/(1 − E RI)`` of pairs
-    of rows, is at least 0.75 on a sample of at most 2,000 rows.  If not, their shape
-    needs `SpectralKMeans`.
+    of rows, is at least 0.75 on a sample of at most 2,000 rows, or if its own clusters
+    hang together about as well: in a graph of nearest neighbours their normalised cut
+    is at most twice the other.  If not, their shape needs `SpectralKMeans`.
 
-    Costs two fits of the sample.
+    Costs two fits of the sample, and the distances of its pairs of rows.
 
     Parameters
     ----------
@@ -249,9 +253,13 @@ def are_round(
     plain = NystromKMeans(
         n_clusters, kernel=kernel, gamma=gamma, random_state=plain_rng, **shared
     ).fit_predict(sample)
-    graph = SpectralKMeans(n_clusters, random_state=graph_rng, **shared)
-    score = adjusted_rand_score(plain, graph.fit_predict(sample))
-    return bool(score >= _SAME_CLUSTERS)
+    spectral = SpectralKMeans(n_clusters, random_state=graph_rng, **shared)
+    curved = spectral.fit_predict(sample)
+    if adjusted_rand_score(plain, curved) >= _SAME_CLUSTERS:
+        return True
+    graph = neighbor_graph(euclidean_distances(sample, squared=True))
+    cuts = [normalised_cut(graph, one, n_clusters) for one in (plain, curved)]
+    return bool(cuts[0] <= _CUT_RATIO * cuts[1])
 
 
 def _reduce_columns(block: Any) -> Array:
