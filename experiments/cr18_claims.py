@@ -176,9 +176,10 @@ def _whole_excess(roots: pd.DataFrame) -> Evidence:
         "slope of log excess with √n landmarks on log n", draws, _RATE, fit, paper=-0.5
     )
     whole, statistical = excesses(draws)
+    with np.errstate(divide="ignore"):  # where there is none
+        ratios = whole / statistical - 1.0
     words = ", ".join(
-        f"{ratio:.1f} at n = {rows:,.0f}"
-        for rows, ratio in zip(n, whole / statistical - 1.0, strict=True)
+        f"{ratio:.1f} at n = {rows:,.0f}" for rows, ratio in zip(n, ratios, strict=True)
     )
     return Evidence(
         "CR9",
