@@ -13,7 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sketchmeans import SpectralKMeans
+from sketchmeans import NystromKMeans, SpectralKMeans, TableClusterer
+from sketchmeans.datasets import make_customers
 from tests.pairs import every_value
 
 
@@ -241,6 +242,16 @@ def make_stripes(n, seed=0):
     y = np.arange(n) % 3
     X = rng.normal(size=(n, 2)) * [2.0, 0.2] + 1.8 * y[:, None] * [0.0, 1.0]
     return X @ [[0.6, -0.6], [-0.4, 0.8]], y
+
+
+def test_codes_of_categories_are_not_whitened():
+    """Rare categories would be clusters: the groups of customers were lost so."""
+    customers, groups = make_customers()
+    table = TableClusterer(NystromKMeans(4)).fit_preparation(customers)
+    model = SpectralKMeans(4, random_state=0).fit(table.prepare(customers))
+    assert model.whitening_ is None
+    assert not model.scale_path_.whitened.any()
+    assert adjusted_rand_score(groups, model.labels_) > 0.7
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -40,8 +40,9 @@ MOST_CLUSTERS = 15
 _GAMMA_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 #: Whitened rows are tried for at most this many features, with this many rows for each,
-#: unless the variance is about the same in all directions.
-_MOST_WHITENED, _ROWS_PER_FEATURE, _NEARLY_ROUND = 64, 10, 2.0
+#: unless the variance is about the same in all directions, or more than this share is
+#: that of codes of categories: whitened, rare categories would be clusters.
+_MOST_WHITENED, _ROWS_PER_FEATURE, _NEARLY_ROUND, _MOST_CODED = 64, 10, 2.0, 0.1
 
 #: Numbers of neighbours that "auto" tries.
 _SCALES = (4, 6, 8, 11, 15, 20)
@@ -145,8 +146,12 @@ def _find_whitening(model: Any, sample: Rows) -> Array | None:
     weighted = X if sample.weights is None else X * sample.weights[:, None]
     covariance = X.T @ weighted / sample.total_weight
     spread = np.linalg.eigvalsh(covariance)
-    if model.whiten is not True and spread[-1] <= _NEARLY_ROUND * spread[0]:
-        return None
+    if model.whiten is not True:
+        variances = np.diagonal(covariance)
+        is_code = ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
+        has_codes = variances[is_code].sum() > _MOST_CODED * variances.sum()
+        if has_codes or spread[-1] <= _NEARLY_ROUND * spread[0]:
+            return None
     return whitening_of(covariance) if spread[-1] > 0.0 else None
 
 

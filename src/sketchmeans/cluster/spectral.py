@@ -101,7 +101,8 @@ class SpectralKMeans(Clusterer):
     whiten : bool or "auto", default="auto"
         Whether distances are those of rows whose covariance is made the identity, as
         long, thin groups side by side need it.  "auto" tries both for up to 64 dense
-        columns and keeps the one with the clearer clusters.
+        columns, hardly any of them codes of categories, and keeps the one with the
+        clearer clusters.
     n_init : int or "auto", default="auto"
         Restarts of k-means on the landmarks; "auto" is 12.
     max_iter : int, default=300
