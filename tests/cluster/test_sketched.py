@@ -494,16 +494,20 @@ def test_csr_rows_give_what_dense_ones_give(reducer, refine, S):
         )
         for rows in (S.toarray(), S)
     )
-    np.testing.assert_array_equal(csr.labels_, dense.labels_)
-    np.testing.assert_allclose(csr.cluster_centers_, dense.cluster_centers_, atol=1e-12)
+    # Which cluster has which number may hang on the last bits of a sketch.
+    same = csr.labels_[dense.exemplar_indices_]
+    assert sorted(same) == list(range(K))
+    np.testing.assert_array_equal(csr.labels_, same[dense.labels_])
+    centers = csr.cluster_centers_
+    assert isinstance(centers, np.ndarray)
+    np.testing.assert_allclose(centers[same], dense.cluster_centers_, atol=1e-12)
     np.testing.assert_allclose(csr.cost_path_, dense.cost_path_)
-    np.testing.assert_array_equal(csr.exemplar_indices_, dense.exemplar_indices_)
-    assert isinstance(csr.cluster_centers_, np.ndarray)
+    np.testing.assert_array_equal(csr.exemplar_indices_[same], dense.exemplar_indices_)
     assert sparse.issparse(csr.exemplars_)
     np.testing.assert_array_equal(
-        csr.predict(S), csr.labels_ if refine else dense.predict(S.toarray())
+        csr.predict(S), csr.labels_ if refine else same[dense.predict(S.toarray())]
     )
-    np.testing.assert_allclose(csr.transform(S), dense.transform(S.toarray()))
+    np.testing.assert_allclose(csr.transform(S)[:, same], dense.transform(S.toarray()))
 
 
 @pytest.mark.parametrize("reducer", NAMES)

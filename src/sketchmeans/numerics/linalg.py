@@ -102,8 +102,11 @@ def eigen_decomposition(
     except np.linalg.LinAlgError:
         found = None
     if found is None or len(found[0]) < count:
-        values, vectors = eigh(K, driver="ev", check_finite=False)
-        found = values[len(K) - count :], vectors[:, len(K) - count :]
+        # In float64, as those of float32 are not safe in threads on old processors.
+        wide = np.asarray(K, dtype=np.float64)
+        values, vectors = eigh(wide, driver="ev", check_finite=False)
+        values, vectors = values[len(K) - count :], vectors[:, len(K) - count :]
+        found = values.astype(K.dtype), vectors.astype(K.dtype)
     return found
 
 
@@ -115,7 +118,9 @@ def largest_eigenvalues(K: Array, count: int) -> Array:
     except np.linalg.LinAlgError:
         values = np.empty(0)
     if len(values) < count:  # as for eigen_decomposition
-        values = eigh(K, eigvals_only=True, driver="ev", check_finite=False)[-count:]
+        wide = np.asarray(K, dtype=np.float64)
+        values = eigh(wide, eigvals_only=True, driver="ev", check_finite=False)
+        values = values[-count:].astype(K.dtype)
     return np.asarray(values)
 
 
